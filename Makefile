@@ -1,0 +1,79 @@
+# Works with Python 3.11 or newer and make alone; uv is used when it is there.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; print("$(name)") if sys.version_info >= (3, 11) else None' 2>/dev/null)))
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.setup-done
+SPARK := $(VENV)/.spark-done
+UV := $(shell command -v uv 2>/dev/null)
+PYTEST := $(BIN)/python -m pytest
+SOURCES := $(wildcard parser udf rules planner sqlengine demo server.py hatch_build.py)
+# pytest exits 5 when it finds no test of a kind: nothing failed then.
+NO_TESTS_OK := || [ $$? -eq 5 ]
+
+.PHONY: help setup setup-spark check format test test-all test-slow test-spark test-oracle test-wheel goldens-check bench demo wheel clean
+
+help: ## show the targets
+	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 16
+
+setup: $(SETUP) ## make .venv with locked versions and the commands `sql` and `sqlengine`
+
+setup-spark: $(SPARK) ## add Spark to .venv
+
+$(BIN)/python:
+	@[ -n "$(PYTHON)" ] || { echo "needs Python 3.11 or newer: make setup PYTHON=/path/to/python3" >&2; exit 1; }
+	$(if $(UV),"$(UV)" venv --quiet --allow-existing --python "$(PYTHON)" $(VENV),"$(PYTHON)" -m venv $(VENV))
+
+INSTALL = $(if $(UV),"$(UV)" pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+
+$(SETUP): requirements/runtime.txt requirements/dev.txt pyproject.toml | $(BIN)/python
+	$(INSTALL) -r requirements/dev.txt
+	$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(SPARK): requirements/spark.txt $(SETUP)
+	$(INSTALL) -r requirements/spark.txt
+	@touch $@
+
+check: $(SETUP) ## style, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+format: $(SETUP) ## let ruff repair what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: check ## what every change must pass, in minutes
+	$(PYTEST) -m "not slow and not spark and not oracle"
+
+test-all: test test-slow test-wheel test-oracle test-spark ## everything
+
+test-slow: $(SETUP) ## kills of processes, long simulations
+	$(PYTEST) -m "slow and not spark and not oracle" $(NO_TESTS_OK)
+
+test-wheel: $(SETUP) ## the tests once more, against the built wheel in an environment of its own
+	$(BIN)/python tests/packaging/run_on_wheel.py -m "not slow and not spark and not oracle"
+
+test-oracle goldens-check: $(SETUP) ## record the golden files again with a real Flink: no difference
+	$(PYTEST) -m oracle $(NO_TESTS_OK)
+
+test-spark: $(SPARK) ## the same rows on Spark
+	$(PYTEST) -m "spark and not oracle" $(NO_TESTS_OK)
+
+bench: $(SETUP) ## the figures of the documents
+	$(BIN)/python -m benchmarks
+
+demo: $(SETUP) ## events, attacks and rules on this machine
+	$(BIN)/python -m demo
+
+wheel: $(SETUP) ## dist/*.whl
+	$(BIN)/hatchling build -t wheel -d dist
+
+clean: ## remove what was built (not .venv, not data)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find $(SOURCES) tests -name __pycache__ -type d -prune -exec rm -rf {} +

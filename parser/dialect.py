@@ -1,0 +1,182 @@
+"""Flink SQL as a dialect of sqlglot, and what a parsed expression consists of.
+
+sqlglot gives the tree, its walkers and its writer; the grammar is in `parser.queries` and the files below it, since
+that of sqlglot accepts much that Flink refuses, groups operators in another way and turns calls of known functions
+into nodes of its own meaning.
+
+These nodes can occur in a scalar expression, and no others:
+
+| text | node |
+|---|---|
+| a, t.a, d.t.a, c.d.t.a | Column(this=Identifier, table, db, catalog); t may also be a column and a its field |
+| longer paths, f(x).a, m[k].a | Dot(this, expression=Identifier) |
+| t.* | Column(this=Star, table, …); Star alone in a select list and in COUNT(*) |
+| 1, 1.5, 1e3 | Literal(is_string=False), the text as written; a sign is a Neg around it |
+| 'a' | Literal(is_string=True), unescaped |
+| X'0A' | HexString, upper case |
+| TRUE, FALSE; NULL | Boolean(this=bool); Null |
+| DATE '…', TIME '…', TIMESTAMP '…' | Cast of the canonical text; meta["literal"] is True; the type is NOT NULL |
+| INTERVAL '1' DAY, … | Interval; `literals.interval_value` gives family and size |
+| f(a, b) | Anonymous(this="F", expressions=[a, b]); meta["name"] is the spelling where that is not upper case |
+| c.d.f(a) | the same, and meta["qualifiers"] = ("c", "d") |
+| CURRENT_TIMESTAMP, PI, … | Anonymous without arguments |
+| COUNT(*), COUNT(DISTINCT a, b) | Anonymous with [Star], with [Distinct(expressions=[a, b])] |
+| f(…) FILTER (WHERE c) | Filter(this=Anonymous, expression=Where(this=c)) |
+| f(…) IGNORE NULLS, RESPECT NULLS | IgnoreNulls(this=Anonymous), RespectNulls; a Filter is around it |
+| f(…) OVER (…), OVER w | Window(this=one of the above, partition_by, order, spec); Window(this, alias=Identifier) |
+| f(x => a), f(DEFAULT) | Kwarg(this=Var("X"), expression=a); Var("DEFAULT") |
+| f(TABLE t PARTITION BY a), DESCRIPTOR(ts) | Table(partition=Partition); Anonymous("DESCRIPTOR", [Column]) |
+| TRIM(LEADING c FROM x) | Anonymous("TRIM", ['LEADING', c, x]); TRIM(c FROM x) is BOTH; TRIM(x) is [x] |
+| EXTRACT(DAY FROM x) | Anonymous("EXTRACT", [Var("DAY"), x]) |
+| TIMESTAMPADD(DAY, n, x), TIMESTAMPDIFF | the unit is a Var |
+| CEIL(x TO DAY), FLOOR(x TO DAY) | Anonymous("CEIL", [x, Var("DAY")]) |
+| POSITION(x IN y), SUBSTRING(x FROM n FOR m), OVERLAY(x PLACING y FROM n FOR m) | Anonymous, arguments in order |
+| ARRAY[a], MAP[k, v], ROW(a, b) | Anonymous("ARRAY" / "MAP" / "ROW", …) |
+| (a, b) | Tuple; (a) is Paren |
+| a[i] | Bracket(this=a, expressions=[i]), the index as written |
+| a + b, -, *, /, %, a || b | Add, Sub, Mul, Div, Mod, DPipe; -a is Neg |
+| a = b, <>, <, <=, >, >= | EQ, NEQ, LT, LTE, GT, GTE |
+| a = ANY (…), SOME, ALL | EQ(this=a, expression=Any | All of a query or a Tuple) |
+| AND, OR, NOT | And, Or (binary, deep on the left: flatten them by a loop), Not |
+| a IS NULL, IS TRUE, IS FALSE, IS UNKNOWN | Is(this=a, expression=Null | Boolean | Null); IS NOT is Not around it |
+| a IS [NOT] DISTINCT FROM b | NullSafeNEQ, NullSafeEQ |
+| a LIKE b, a SIMILAR TO b | Like, SimilarTo; with ESCAPE c, Escape(this=Like, expression=c); NOT is Not around it |
+| a BETWEEN b AND c | Between(this, low, high, symmetric=True or absent) |
+| a IN (b, c), a IN (SELECT …) | In(this, expressions), In(this, query=Subquery) |
+| CASE, CAST, TRY_CAST | Case(this, ifs=[If(this, true)], default), Cast(this, to), TryCast; `datatypes.type_of(to)` |
+| (SELECT …), EXISTS (SELECT …) | Subquery, Exists(this=query) |
+
+And these in a query:
+
+| text | node |
+|---|---|
+| SELECT … | Select(expressions, distinct, hint, from_, joins, where, group, having, windows, qualify) |
+| WITH …, ORDER BY …, LIMIT, OFFSET, FETCH | arguments with_, order, limit, offset of the query's node |
+| UNION [ALL], EXCEPT, INTERSECT | Union, Except, Intersect (this, expression, distinct=bool) |
+| VALUES (a, b), (c, d) | Values(expressions=[Tuple]) |
+| (query) | Subquery |
+| x AS y | Alias(this=x, alias=Identifier) |
+| FROM t AS u (a, b) | From(this=Table(this, db, catalog, alias=TableAlias(this, columns))) |
+| t /*+ OPTIONS(…) */, SELECT /*+ … */ | hints=[Hint], hint=Hint, with the text inside as one Var |
+| FOR SYSTEM_TIME AS OF x | Table(version=Version(expression=x)) |
+| (SELECT …) AS t, (VALUES …) AS t | Subquery(this, alias) |
+| TABLE(TUMBLE(…)) AS t, TUMBLE(…) AS t | TableFromRows(this=Anonymous, alias) |
+| LATERAL TABLE(f(x)) AS t, LATERAL (SELECT …) | Lateral(this=Anonymous | Subquery, alias) |
+| UNNEST(a) WITH ORDINALITY AS t | Unnest(expressions, offset=True, alias) |
+| JOIN | Join(this, side=LEFT | RIGHT | FULL, kind=INNER | CROSS, method=NATURAL, on, using); a comma has none |
+| GROUP BY a, GROUPING SETS (…), CUBE (…) | Group(expressions=[…, GroupingSets, Cube, Rollup, Tuple]) |
+| ORDER BY a DESC NULLS LAST | Order(expressions=[Ordered(this, desc, nulls_first)]) |
+
+All names, literals, calls and query clauses have `line`, `col`, `start` and `end` in `meta`; `position_of` reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp, tokens
+from sqlglot import parser as sqlglot_parser
+from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
+from sqlglot.generator import Generator as SqlglotGenerator
+from sqlglot.tokenizer_core import Token as SqlglotToken
+
+from parser.errors import Position
+from parser.lexer import tokenize
+from parser.queries import Queries
+from parser.reserved import NILADIC
+
+if tokens.SQLGLOTC_INSTALLED:
+    raise ImportError(
+        "the compiled form of sqlglot (sqlglotc) is installed, and its classes cannot be extended: "
+        "run `pip uninstall sqlglotc`, then `pip install --force-reinstall sqlglot`"
+    )
+
+
+def position_of(node: exp.Expression) -> Position | None:
+    """Where `node` is in its script; where it is not marked itself, the place of the first marked node below."""
+    pending: list[Any] = [node]
+    while pending:
+        current = pending.pop()
+        if "line" in current.meta:
+            meta = current.meta
+            return Position(meta["line"], meta["col"], max(1, meta["end"] - meta["start"] + 1))
+        pending += reversed(list(current.iter_expressions()))
+    return None
+
+
+class Flink(Dialect):
+    """For sqlglot's own tools: `sqlglot.parse_one(text, dialect=Flink)` reads a query or an expression by our
+    grammar, and `tree.sql(dialect=Flink)` writes one that reads back as the same tree."""
+
+    NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
+    NULL_ORDERING = "nulls_are_small"
+    TYPED_DIVISION = True
+
+    class Tokenizer(tokens.Tokenizer):
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("X'", "'")]
+
+        def tokenize(self, sql: str) -> list[SqlglotToken]:
+            return [*tokenize(sql)]
+
+    class Parser(sqlglot_parser.Parser):
+        def parse(self, raw_tokens: list[SqlglotToken], sql: str) -> list[exp.Expr | None]:
+            cursor = Queries(tokenize(sql), sql)
+            found = cursor.query() if cursor.at_query() else cursor.expression()
+            cursor.end()
+            return [found]
+
+        def parse_into(
+            self, expression_types: exp.IntoType, raw_tokens: list[SqlglotToken], sql: str | None = None
+        ) -> list[exp.Expr | None]:
+            return self.parse(raw_tokens, sql or "")
+
+    class Generator(SqlglotGenerator):
+        """What Flink writes in another way than sqlglot."""
+
+        def anonymous_sql(self, expression: exp.Anonymous) -> str:
+            name, arguments = str(expression.this), [self._argument_sql(a) for a in expression.expressions]
+            form = _FORMS.get((name, len(arguments))) or _FORMS.get((name, None))
+            if name in ("CEIL", "FLOOR") and not isinstance(expression.expressions[-1], exp.Var):
+                form = None
+            if name == "TRIM" and form:
+                arguments[0] = expression.expressions[0].name
+            if form is not None:
+                return form.format(*arguments, all=", ".join(arguments))
+            return ".".join([*expression.meta.get("qualifiers", ()), f"{name}({', '.join(arguments)})"])
+
+        def _argument_sql(self, argument: exp.Expression) -> str:
+            if isinstance(argument, exp.Kwarg):
+                return f"{self.sql(argument, 'this')} => {self._argument_sql(argument.expression)}"
+            prefix = "TABLE " if isinstance(argument, exp.Table) else ""
+            return prefix + self.sql(argument)
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            if not expression.meta.get("literal"):
+                return super().cast_sql(expression, safe_prefix)
+            return f"{expression.to.meta['type'].root.value} {self.sql(expression, 'this')}"
+
+        def version_sql(self, expression: exp.Version) -> str:
+            return f"FOR SYSTEM_TIME AS OF {self.sql(expression, 'expression')}"
+
+        def partition_sql(self, expression: exp.Partition) -> str:
+            return f"PARTITION BY ({self.expressions(expression, flat=True)})"
+
+        def lateral_sql(self, expression: exp.Lateral) -> str:
+            this = self.sql(expression, "this")
+            function = this if isinstance(expression.this, exp.Subquery) else f"TABLE({this})"
+            alias = self.sql(expression, "alias")
+            return f"LATERAL {function}" + (f" AS {alias}" if alias else "")
+
+
+# (function, number of arguments) -> its form where that is not NAME(a, b).
+_FORMS: dict[tuple[str, int | None], str] = {
+    ("ARRAY", None): "ARRAY[{all}]",
+    ("MAP", None): "MAP[{all}]",
+    ("CEIL", 2): "CEIL({0} TO {1})",
+    ("FLOOR", 2): "FLOOR({0} TO {1})",
+    ("EXTRACT", 2): "EXTRACT({0} FROM {1})",
+    ("TRIM", 3): "TRIM({0} {1} FROM {2})",
+    **{(name, 0): name for name in NILADIC},
+}
+

@@ -1,0 +1,132 @@
+"""Errors that people see: what is wrong, why, what to do, and where.
+
+SqlError
+├── ParseError        the text is not a statement
+├── PlanError         the statement means nothing here (unknown names, wrong types)
+│   ├── UnknownObject      no table, view or function of that name (it may come later)
+│   └── UnsupportedError   Flink has it, this version does not
+├── ExecutionError    a job failed while it ran
+├── JobError          a change of jobs was refused
+└── ServiceError      the server, the data folder or the network is at fault
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a text: `line` and `column` count from 1, `length` is the width of the thing in characters."""
+
+    line: int
+    column: int
+    length: int = 1
+    file: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.line}:{self.column}"
+        return f"{self.file}:{place}" if self.file else place
+
+
+class SqlError(Exception):
+    """The root of all errors that are shown to people.
+
+    `message` is lowercase and has no full stop; `detail` says why, `hint` what to do about it, `position` where.
+    """
+
+    title = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: Position | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.position = position
+
+    def at(self, position: Position | None) -> SqlError:
+        """The same error with `position`, unless it has one already."""
+        if self.position is None:
+            self.position = position
+        return self
+
+    def in_file(self, file: str | None) -> SqlError:
+        """The same error with the name of the file that it is in, unless it names one already."""
+        if file and self.position is not None and self.position.file is None:
+            self.position = replace(self.position, file=file)
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.detail, self.hint, self.position)
+
+    def __str__(self) -> str:
+        where = f"{self.position}: " if self.position else ""
+        return where + self.message + (f" ({self.detail})" if self.detail else "")
+
+
+def _rebuild(
+    kind: type[SqlError], message: str, detail: str | None, hint: str | None, position: Position | None
+) -> SqlError:
+    """Errors cross the process that plans: their keyword arguments are not in `Exception.args`."""
+    error = kind.__new__(kind)
+    SqlError.__init__(error, message, detail=detail, hint=hint, position=position)
+    return error
+
+
+class ParseError(SqlError):
+    title = "syntax error"
+
+
+class PlanError(SqlError):
+    title = "invalid statement"
+
+
+class UnknownObject(PlanError):
+    pass
+
+
+class UnsupportedError(PlanError):
+    title = "not supported"
+
+
+class ExecutionError(SqlError):
+    title = "job failed"
+
+
+class JobError(SqlError):
+    title = "change refused"
+
+
+class ServiceError(SqlError):
+    title = "service error"
+
+
+def render(error: SqlError, text: str | None = None) -> str:
+    """`error` as several lines for a terminal; with the statement's `text`, the line at fault and a caret under it."""
+    place = f"{error.position}: " if error.position else ""
+    lines = [f"{place}{error.title}: {error.message}"]
+    if text is not None and error.position is not None:
+        lines += _caret(text, error.position)
+    if error.detail:
+        lines.append(f"  detail: {error.detail}")
+    if error.hint:
+        lines.append(f"  hint: {error.hint}")
+    return "\n".join(lines)
+
+
+def _caret(text: str, position: Position) -> list[str]:
+    source = text.split("\n")  # as positions count; other line separators stand inside a line
+    if not 1 <= position.line <= len(source):
+        return []
+    line = source[position.line - 1]
+    start = max(0, position.column - 61)  # a rule may be one line of 300 kB: show what is around the place
+    shown = "".join(c if c.isprintable() else " " for c in line[start : start + 120])
+    width = max(1, min(position.length, len(shown) - (position.column - 1 - start)))
+    return ["  | " + shown, "  | " + " " * (position.column - 1 - start) + "^" * width]

@@ -1,0 +1,106 @@
+"""Literals: Flink's type for each, and its value in the unit of the Arrow type."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+from sqlglot import exp
+
+from parser.datatypes import type_of
+from parser.dialect import position_of
+from parser.errors import PlanError
+from parser.literals import interval_value
+from parser.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INTERVAL_DAY_TIME,
+    INTERVAL_YEAR_MONTH,
+    NULL,
+    DataType,
+    Root,
+    decimal,
+    unit,
+)
+from planner.binder import pool
+from planner.scalar import Literal
+
+_INT = INT.with_nullable(False)
+_BIGINT = BIGINT.with_nullable(False)
+_DOUBLE = DOUBLE.with_nullable(False)
+_BOOLEAN = BOOLEAN.with_nullable(False)
+_INTERVALS = {t.root: t.with_nullable(False) for t in (INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH)}
+_EPOCH = date(1970, 1, 1).toordinal()
+_NANOSECONDS_PER = {"ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def text(value: str) -> Literal:
+    """'abc' is CHAR(3) NOT NULL."""
+    return pool.literal(value, pool.text_type(len(value)))
+
+
+def number(node: exp.Literal) -> Literal:
+    """1 is INT, 3000000000 BIGINT, 1.5 DECIMAL(2, 1), 1e3 DOUBLE, all NOT NULL."""
+    written = node.name
+    if "e" in written or "E" in written:
+        return pool.literal(float(written), _DOUBLE)
+    if "." in written:
+        return _decimal(written, node)
+    value = int(written)
+    if value >= 2**63:
+        raise PlanError(
+            f"number {written} does not fit a BIGINT", hint=f"write CAST('{written}' AS DECIMAL(38, 0))", position=position_of(node)
+        )
+    return pool.literal(value, _INT if value < 2**31 else _BIGINT)
+
+
+def _decimal(written: str, node: exp.Literal) -> Literal:
+    whole, _, fraction = written.partition(".")
+    precision = max(1, len(whole) + len(fraction))
+    if precision > 38:
+        raise PlanError(f"number {written} has more than 38 digits", position=position_of(node))
+    if not fraction:
+        return pool.literal(int(whole), _INT if int(whole) < 2**31 else _BIGINT)
+    return pool.literal(Decimal(written), decimal(precision, len(fraction)).with_nullable(False))
+
+
+def binary(node: exp.HexString) -> Literal:
+    value = bytes.fromhex(node.name)
+    return pool.literal(value, DataType(Root.BINARY, nullable=False, length=len(value)))
+
+
+def boolean(value: bool) -> Literal:
+    return pool.literal(value, _BOOLEAN)
+
+
+def null(kind: DataType = NULL) -> Literal:
+    return pool.literal(None, kind.plain)
+
+
+def interval(node: exp.Interval) -> Literal:
+    root, value = interval_value(node)
+    return pool.literal(value, _INTERVALS[root])
+
+
+def point(node: exp.Cast) -> Literal:
+    """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives."""
+    kind = type_of(node.args["to"])
+    written = node.this.name
+    if kind.root is Root.DATE:
+        return pool.literal(_days(written), kind)
+    day, _, clock = written.rpartition(" ")
+    nanoseconds = _nanoseconds(clock) + (_days(day) * 86_400_000_000_000 if day else 0)
+    step = _NANOSECONDS_PER[unit(kind.precision)]
+    return pool.literal(nanoseconds // step, kind)
+
+
+def _days(written: str) -> int:
+    return date.fromisoformat(written).toordinal() - _EPOCH
+
+
+def _nanoseconds(clock: str) -> int:
+    time, _, fraction = clock.partition(".")
+    hour, minute, second = map(int, time.split(":"))
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int(fraction.ljust(9, "0") or 0)

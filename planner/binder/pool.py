@@ -1,0 +1,57 @@
+"""Equal small parts of plans as one object, over all statements: rules about the same fields repeat the same columns,
+literals and comparisons thousands of times."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeVar
+
+from parser.types import INT, DataType, char
+from planner.scalar import Call, ColumnRef, Literal, LiteralValue, Scalar
+from planner.totality import TOTAL
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_LIMIT = 200_000
+
+# The values hold what their keys identify, so that no identity is used again while its entry lives.
+_calls: dict[tuple[str, DataType, tuple[int, ...]], Call] = {}
+_columns: dict[tuple[str, DataType], ColumnRef] = {}
+_literals: dict[tuple[type, LiteralValue, DataType], Literal] = {}
+
+INT_NOT_NULL = INT.with_nullable(False)
+text_type = lru_cache(maxsize=4096)(lambda length: char(length).with_nullable(False))
+
+
+def column(name: str, kind: DataType) -> ColumnRef:
+    key = (name, kind)
+    found = _columns.get(key)
+    if found is None or found.type.time is not kind.time:
+        found = _put(_columns, key, ColumnRef(name, kind))
+    return found
+
+
+def literal(value: LiteralValue, kind: DataType) -> Literal:
+    key = (type(value), value, kind)
+    found = _literals.get(key)
+    if found is None or repr(found.value) != repr(value):  # 0.0 and -0.0, 1.0 and 1.00 are equal keys
+        found = _put(_literals, key, Literal(value, kind))
+    return found
+
+
+def is_pooled(function: str) -> bool:
+    """Calls that cannot be refused later or fail at run time need no position, and so can be one object."""
+    return function in TOTAL
+
+
+def call(function: str, args: tuple[Scalar, ...], kind: DataType, deterministic: bool) -> Call:
+    key = (function, kind, tuple(map(id, args)))
+    return _calls.get(key) or _put(_calls, key, Call(function, args, kind, deterministic))
+
+
+def _put(table: dict[K, V], key: K, value: V) -> V:
+    if len(table) >= _LIMIT:
+        table.clear()
+    table[key] = value
+    return value

@@ -1,0 +1,110 @@
+"""What Flink has and this version has not: every refusal names the construct, its place and what to do instead."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+
+AGGREGATES = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
+WINDOW_BOUNDS = frozenset({"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"})
+
+_SUM = "COUNT, SUM, MIN, MAX and AVG are there"
+_OTHER_AGGREGATES = dict.fromkeys(
+    "STDDEV_POP STDDEV_SAMP STDDEV VAR_POP VAR_SAMP VARIANCE LISTAGG COLLECT ARRAY_AGG FIRST_VALUE LAST_VALUE RANK "
+    "DENSE_RANK ROW_NUMBER CUME_DIST PERCENT_RANK NTILE LEAD LAG SUM0 APPROX_COUNT_DISTINCT JSON_OBJECTAGG "
+    "JSON_ARRAYAGG PERCENTILE GROUPING GROUPING_ID GROUP_ID".split(),
+    _SUM,
+)
+_TUMBLE = "use TUMBLE"
+_OTHER_WINDOWS = {
+    **{f"{w}{s}": _TUMBLE for w in ("HOP", "SESSION", "CUMULATE") for s in ("", "_START", "_END", "_ROWTIME", "_PROCTIME")},
+    "TUMBLE_PROCTIME": "use event time: declare a WATERMARK and TUMBLE_ROWTIME",
+    "MATCH_ROWTIME": "MATCH_RECOGNIZE is not there either",
+    "MATCH_PROCTIME": "MATCH_RECOGNIZE is not there either",
+}
+# Names of calls that are no scalar functions.
+NOT_SCALAR = AGGREGATES | WINDOW_BOUNDS | {"TUMBLE"} | frozenset(_OTHER_AGGREGATES) | frozenset(_OTHER_WINDOWS)
+
+_EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.Subquery: ("a scalar subquery", "compute the value in a query below, or write it as a literal"),
+    exp.Exists: ("EXISTS", "write the condition into WHERE"),
+    exp.Window: ("OVER", "aggregate by windows: GROUP BY TUMBLE(…)"),
+    exp.Tuple: ("a row of several values", "compare the columns one by one with AND"),
+    exp.Any: ("ANY and SOME", "use IN, or write the comparisons out with OR"),
+    exp.All: ("ALL", "write the comparisons out with AND"),
+    exp.Bracket: ("access by index or key", "select the value into a column of its own at the source"),
+    exp.Dot: ("access to a field", "declare the field as a column of its own"),
+    exp.Overlaps: ("OVERLAPS", "compare the bounds: a_start < b_end AND b_start < a_end"),
+    exp.IgnoreNulls: ("IGNORE NULLS", "filter with FILTER (WHERE x IS NOT NULL)"),
+    exp.RespectNulls: ("RESPECT NULLS", "leave it out"),
+    exp.Kwarg: ("an argument by name", "give the arguments by position"),
+    exp.Star: ("*", "name the columns"),
+}
+
+
+def of_expression(node: exp.Expression, what: str | None = None, hint: str | None = None) -> UnsupportedError:
+    known = _EXPRESSIONS.get(type(node), (f"'{node.key}'", None))
+    return UnsupportedError(f"{what or known[0]} is not supported here", hint=hint or known[1], position=position_of(node))
+
+
+def of_field(node: exp.Expression) -> UnsupportedError:
+    return UnsupportedError(
+        f"access to field '{node.name}' of a row is not supported",
+        hint="declare the field as a column of its own",
+        position=position_of(node),
+    )
+
+
+def of_special(node: exp.Expression, clause: str) -> PlanError:
+    """An aggregate or window function where there is none."""
+    name = node.name.upper()
+    for table in (_OTHER_AGGREGATES, _OTHER_WINDOWS):
+        if name in table:
+            return UnsupportedError(f"{name} is not supported", hint=table[name], position=position_of(node))
+    if name in AGGREGATES:
+        hint = "filter aggregates with HAVING" if clause == "WHERE" else "aggregate in a query below"
+        return PlanError(f"the aggregate {name} cannot stand in {clause}", hint=hint, position=position_of(node))
+    hint = "group by TUMBLE(time column, size) in the same query"
+    return PlanError(f"{name} stands outside of a query that groups by TUMBLE", hint=hint, position=position_of(node))
+
+
+def check_arguments(node: exp.Expression) -> None:
+    for argument in node.expressions:
+        if isinstance(argument, exp.Kwarg | exp.Star):
+            raise of_expression(argument)
+        if isinstance(argument, exp.Distinct):
+            raise PlanError(f"DISTINCT is for aggregates, and {node.name} is none", position=position_of(argument))
+
+
+_CLAUSES = {
+    "distinct": ("SELECT DISTINCT", "group by a window and the columns"),
+    "joins": ("JOIN", "put what is joined into the events, or use CASE for few values"),
+    "windows": ("WINDOW", "aggregate by windows: GROUP BY TUMBLE(…)"),
+    "qualify": ("QUALIFY", "filter in a query above"),
+    "order": ("ORDER BY", "order the rows where they are read: a stream has no end"),
+    "limit": ("LIMIT", "stop the job when there is enough"),
+    "offset": ("OFFSET", "filter by a column"),
+    "laterals": ("LATERAL", "use scalar functions"),
+    "version": ("FOR SYSTEM_TIME AS OF", "put what is joined into the events"),
+    "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE …) per column"),
+}
+
+
+def check_clauses(node: exp.Expression) -> None:
+    """Refuses the clauses of a query or relation that are not there yet."""
+    for key, (what, hint) in _CLAUSES.items():
+        found = node.args.get(key)
+        if not found:
+            continue
+        first = found[0] if isinstance(found, list) else found
+        where = position_of(first) or position_of(node)
+        raise UnsupportedError(f"{_named(first, what)} is not supported", hint=hint, position=where)
+
+
+def _named(node: exp.Expression, what: str) -> str:
+    if not isinstance(node, exp.Join):
+        return what
+    words = [node.args.get(k) for k in ("method", "side", "kind")]
+    return " ".join([*(w for w in words if isinstance(w, str)), what])

@@ -1,0 +1,290 @@
+"""Scalar expressions: sqlglot trees to typed `planner.scalar` trees, with the implicit casts that Flink makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from parser.datatypes import type_of
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from parser.types import BOOLEAN, INTEGERS, DataType, Root, TimeAttribute
+from planner.binder import literals, pool, refusals
+from planner.binder.scope import Place
+from planner.catalog import Function
+from planner.scalar import Call, Literal, Scalar
+from udf import registry
+from udf.coercion import can_cast
+
+# Chains of one operator, such as a || b || c …, become as deep as they are long.
+MAX_DEPTH = 200
+
+Binder: TypeAlias = Callable[[exp.Expression, Place], Scalar]
+
+
+def bind_scalar(node: exp.Expression, place: Place) -> Scalar:
+    """The expression with names resolved and types found. PlanError or UnsupportedError with a position."""
+    binder = _BINDERS.get(type(node))
+    if binder is None:
+        raise refusals.of_expression(node)
+    return binder(node, place)
+
+
+def bind_condition(node: exp.Expression, place: Place) -> Scalar:
+    """An expression that must be BOOLEAN; an untyped NULL becomes one."""
+    return _condition(bind_scalar(node, place), node, place.clause)
+
+
+def _condition(bound: Scalar, node: exp.Expression, user: str) -> Scalar:
+    if bound.type.root is Root.NULL:
+        return literals.null(BOOLEAN)
+    if bound.type.root is not Root.BOOLEAN:
+        raise PlanError(
+            f"{user} takes a condition, but the expression is {bound.type}",
+            hint="compare it with something, such as x <> 0",
+            position=position_of(node),
+        )
+    return bound
+
+
+def function_call(name: str, args: Sequence[Scalar], node: exp.Expression) -> Scalar:
+    """A call of what `udf` defines under `name`, its arguments cast as the signature asks."""
+    known = [a.value if isinstance(a, Literal) else None for a in args]
+    try:
+        bound = registry.bind(name, [_plain_time(a.type) for a in args], known)
+    except PlanError as error:
+        raise error.at(position_of(node)) from None
+    cast = tuple(implicit_cast(a, t, node) for a, t in zip(args, bound.arg_types, strict=True))
+    deterministic = bound.definition.deterministic and all(not isinstance(a, Call) or a.deterministic for a in cast)
+    if pool.is_pooled(name):
+        return pool.call(bound.definition.name, cast, bound.result_type, deterministic)
+    return Call(bound.definition.name, cast, bound.result_type, deterministic, position_of(node))
+
+
+def _plain_time(kind: DataType) -> DataType:
+    return kind if kind.time is TimeAttribute.NONE else kind.as_attribute(TimeAttribute.NONE)
+
+
+def implicit_cast(value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
+    """`value` as a `target` (nullability stays the value's). Literals change their type where their value does not."""
+    if value.type.same_as(target):
+        return value
+    if isinstance(value, Literal) and _keeps_value(value, target):
+        return pool.literal(value.value, target.plain.with_nullable(value.type.nullable))
+    return cast("CAST", value, target, node)
+
+
+def _keeps_value(value: Literal, target: DataType) -> bool:
+    source = value.type
+    if value.value is None:
+        return True
+    if source.is_string:
+        return target.root is Root.VARCHAR and target.length >= source.length
+    return source.is_integer and target.is_integer and INTEGERS.index(source.root) <= INTEGERS.index(target.root)
+
+
+def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
+    """CAST or TRY_CAST; of an untyped NULL, a typed one. CAST keeps NOT NULL, TRY_CAST never has it."""
+    if isinstance(value, Literal) and value.value is None:
+        return literals.null(target)
+    if not can_cast(_plain_time(value.type), target):
+        raise PlanError(f"cannot cast {value.type} to {target.plain}", position=position_of(node))
+    nullable = value.type.nullable or function == "TRY_CAST"
+    deterministic = not isinstance(value, Call) or value.deterministic
+    return Call(function, (value,), target.plain.with_nullable(nullable), deterministic, position_of(node))
+
+
+def _column(node: exp.Expression, place: Place) -> Scalar:
+    parts = [node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None]
+    if isinstance(node.this, exp.Star):
+        raise PlanError("* cannot stand in an expression", position=position_of(node))
+    if parts and not place.scope.has_relation(tuple(parts)) and any(f.name == parts[0] for f in place.scope.fields):
+        raise refusals.of_field(node)
+    return place.scope.resolve(node.name, tuple(parts), node)
+
+
+def _literal(node: exp.Expression, place: Place) -> Scalar:
+    assert isinstance(node, exp.Literal)
+    return literals.text(node.name) if node.is_string else literals.number(node)
+
+
+def _junction(kind: type[exp.Expression], function: str) -> Binder:
+    """AND and OR: n-ary, and flat also through parentheses; a rule may have a thousand operands."""
+
+    def bind(node: exp.Expression, place: Place) -> Scalar:
+        operands = [_condition(bind_scalar(n, place), n, function) for n in _operands(node, kind)]
+        nullable = any(o.type.nullable for o in operands)
+        deterministic = all(not isinstance(o, Call) or o.deterministic for o in operands)
+        return Call(function, tuple(operands), BOOLEAN.with_nullable(nullable), deterministic)
+
+    return bind
+
+
+def _operands(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    operands = []
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        while type(current) is exp.Paren:
+            current = current.this
+        if type(current) is kind:
+            stack += (current.args["expression"], current.this)
+        else:
+            operands.append(current)
+    return operands
+
+
+def _operator(node: exp.Expression, place: Place) -> Scalar:
+    """Operators that group from the left; the way down to the first operand is a loop."""
+    chain = []
+    while type(node) in _OPERATORS:
+        chain.append(node)
+        node = node.this
+    if len(chain) > MAX_DEPTH:
+        raise PlanError(
+            f"a chain of {len(chain)} operators is too long",
+            hint="use a function such as CONCAT(a, b, …), or a view for a part of it",
+            position=position_of(chain[0]),
+        )
+    left = bind_scalar(node, place)
+    for operator in reversed(chain):
+        right = operator.args["expression"]
+        if isinstance(right, exp.Any | exp.All):
+            raise refusals.of_expression(right)
+        left = function_call(_OPERATORS[type(operator)], (left, bind_scalar(right, place)), operator)
+    return left
+
+
+def _not(node: exp.Expression, place: Place) -> Scalar:
+    if isinstance(node.this, exp.Is):
+        return _is(node.this, place, "IS NOT ")
+    return function_call("NOT", (bind_condition(node.this, place),), node)
+
+
+def _is(node: exp.Expression, place: Place, prefix: str = "IS ") -> Scalar:
+    right = node.args["expression"]
+    if isinstance(right, exp.Null):
+        return function_call(prefix + "NULL", (bind_scalar(node.this, place),), node)
+    return function_call(prefix + ("TRUE" if right.this else "FALSE"), (bind_condition(node.this, place),), node)
+
+
+def _escape(node: exp.Expression, place: Place) -> Scalar:
+    args = (node.this.this, node.this.args["expression"], node.args["expression"])
+    return function_call(_OPERATORS[type(node.this)], [bind_scalar(a, place) for a in args], node)
+
+
+def _between(node: exp.Expression, place: Place) -> Scalar:
+    value, low, high = (bind_scalar(node.args[k], place) for k in ("this", "low", "high"))
+    inside = function_call("BETWEEN", (value, low, high), node)
+    if not node.args.get("symmetric"):
+        return inside
+    return function_call("OR", (inside, function_call("BETWEEN", (value, high, low), node)), node)
+
+
+def _in(node: exp.Expression, place: Place) -> Scalar:
+    if node.args.get("query") is not None:
+        raise refusals.of_expression(node.args["query"], "IN (SELECT …)", "write the values as a list")
+    operands = [node.this, *node.expressions]
+    return function_call("IN", [bind_scalar(o, place) for o in operands], node)
+
+
+def _case(node: exp.Expression, place: Place) -> Scalar:
+    args: list[Scalar] = []
+    subject = bind_scalar(node.this, place) if node.this is not None else None
+    for branch in node.args["ifs"]:
+        condition = bind_scalar(branch.this, place)
+        if subject is None:
+            condition = _condition(condition, branch.this, "CASE")
+        else:
+            condition = function_call("=", (subject, condition), branch)
+        args += (condition, bind_scalar(branch.args["true"], place))
+    default = node.args.get("default")
+    args.append(bind_scalar(default, place) if default is not None else literals.null())
+    return function_call("CASE", args, node)
+
+
+def _cast(node: exp.Expression, place: Place) -> Scalar:
+    if isinstance(node, exp.Cast) and node.meta.get("literal"):
+        return literals.point(node)
+    value = bind_scalar(node.this, place)
+    name = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+    return cast(name, value, type_of(node.args["to"]), node)
+
+
+def _negation(node: exp.Expression, place: Place) -> Scalar:
+    value = bind_scalar(node.this, place)
+    if isinstance(value, Literal) and value.value is not None and not isinstance(value.value, bool | str | bytes):
+        smallest = value.value == 2**31 and value.type.root is Root.BIGINT
+        return pool.literal(-value.value, pool.INT_NOT_NULL if smallest else value.type)
+    return function_call("NEG", (value,), node)
+
+
+def _call(node: exp.Expression, place: Place) -> Scalar:
+    name = node.name.upper()
+    if name in refusals.NOT_SCALAR:
+        special = place.special(node) if place.special is not None else None
+        if special is None:
+            raise refusals.of_special(node, place.clause)
+        return special
+    refusals.check_arguments(node)
+    if registry.lookup(name) is None and isinstance(place.context.catalog.get((node.name,)), Function):
+        raise UnsupportedError(f"function '{node.name}' of a user cannot be called in this version", position=position_of(node))
+    return function_call(name, [_argument(a, place) for a in node.expressions], node)
+
+
+def _argument(node: exp.Expression, place: Place) -> Scalar:
+    """An argument; the keyword of EXTRACT(DAY FROM …) and the like is a string."""
+    return literals.text(node.name) if isinstance(node, exp.Var) else bind_scalar(node, place)
+
+
+def _filtered(node: exp.Expression, place: Place) -> Scalar:
+    special = place.special(node) if place.special is not None else None
+    if special is None:
+        raise refusals.of_special(node.this, place.clause)
+    return special
+
+
+_OPERATORS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.DPipe: "||",
+    exp.Like: "LIKE",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+
+_BINDERS: dict[type[exp.Expression], Binder] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.HexString: lambda n, p: literals.binary(n),
+    exp.Boolean: lambda n, p: literals.boolean(n.this),
+    exp.Null: lambda n, p: literals.null(),
+    exp.Interval: lambda n, p: literals.interval(n),
+    exp.Paren: lambda n, p: bind_scalar(n.this, p),
+    exp.And: _junction(exp.And, "AND"),
+    exp.Or: _junction(exp.Or, "OR"),
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Escape: _escape,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Neg: _negation,
+    exp.Anonymous: _call,
+    exp.Filter: _filtered,
+    **dict.fromkeys(_OPERATORS, _operator),
+}

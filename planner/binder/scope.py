@@ -1,0 +1,170 @@
+"""What a name can stand for at one place of a query, and what binding depends on besides the text."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError
+from planner.binder import pool
+from planner.catalog import Catalog
+from planner.logical import LogicalPlan
+from planner.scalar import Call, ColumnRef, Scalar, walk
+
+# Functions whose value is that of the epoch: not deterministic, but alike for all jobs.
+EPOCH_FUNCTIONS = frozenset(
+    "PROCTIME CURRENT_TIMESTAMP CURRENT_ROW_TIMESTAMP NOW LOCALTIMESTAMP LOCALTIME CURRENT_TIME CURRENT_DATE "
+    "UNIX_TIMESTAMP CURRENT_WATERMARK".split()
+)
+TIME_ZONE = "table.local-time-zone"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that can be named: `relation`.`name`; `column` is the input's column that it stands for."""
+
+    relation: tuple[str, ...]
+    name: str
+    column: ColumnRef
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns in reach, in order."""
+
+    fields: tuple[Field, ...] = ()
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Field]]:
+        names: dict[str, list[Field]] = {}
+        for f in self.fields:
+            names.setdefault(f.name, []).append(f)
+        return names
+
+    def resolve(self, name: str, relation: tuple[str, ...], node: exp.Expression) -> ColumnRef:
+        """The column of that name; PlanError where there is none, or more than one."""
+        found = [f for f in self._by_name.get(name, ()) if not relation or f.relation[-len(relation) :] == relation]
+        if len(found) == 1:
+            return found[0].column
+        if found:
+            raise PlanError(f"column '{name}' is ambiguous", hint="give each column its own name with AS", position=position_of(node))
+        raise self._unknown(name, relation, node)
+
+    def of_relation(self, relation: tuple[str, ...], node: exp.Expression) -> tuple[Field, ...]:
+        found = tuple(f for f in self.fields if f.relation[-len(relation) :] == relation)
+        if not found:
+            raise self._unknown_relation(relation, node)
+        return found
+
+    def has_relation(self, relation: tuple[str, ...]) -> bool:
+        return any(f.relation[-len(relation) :] == relation for f in self.fields)
+
+    def _unknown(self, name: str, relation: tuple[str, ...], node: exp.Expression) -> PlanError:
+        if relation and not self.has_relation(relation):
+            return self._unknown_relation(relation, node)
+        return PlanError(
+            f"unknown column '{name}'", hint=did_you_mean(name, list(self._by_name), "column"), position=position_of(node)
+        )
+
+    def _unknown_relation(self, relation: tuple[str, ...], node: exp.Expression) -> PlanError:
+        names = list(dict.fromkeys(f.relation[-1] for f in self.fields if f.relation))
+        hint = did_you_mean(relation[-1], names, "table")
+        return PlanError(f"unknown table '{'.'.join(relation)}' in this query", hint=hint, position=position_of(node))
+
+
+def did_you_mean(name: str, known: Sequence[str], kind: str) -> str | None:
+    """A hint that names what is most like `name`, or else what there is."""
+    folded = {k.casefold(): k for k in reversed(known)}
+    close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{folded[close[0]]}'?"
+    if not known:
+        return f"there is no {kind} here"
+    more = ", …" if len(known) > 10 else ""
+    return f"there is {', '.join(known[:10])}{more}"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a statement is bound in. `ctes` are the common tables in reach."""
+
+    catalog: Catalog
+    settings: Mapping[str, str]
+    job: str = ""
+    place: int = 0
+    ctes: Mapping[str, Query] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def zone(self) -> str:
+        return self.settings.get(TIME_ZONE, "UTC")
+
+    def with_ctes(self, ctes: Mapping[str, Query]) -> Context:
+        return replace(self, ctes={**self.ctes, **ctes})
+
+    def salt(self, expressions: Iterable[Scalar]) -> str:
+        """What keeps a node with these expressions apart from equal ones: nothing, the session's time zone, or, when
+        each evaluation gives another value (RAND, UUID), the node's place."""
+        calls = [n for e in expressions for n in _nondeterministic(e)]
+        if any(c.function not in EPOCH_FUNCTIONS for c in calls):
+            return f"{self.job}/{self.place}/{next(self._numbers)}"
+        return "" if self.zone == "UTC" else f"zone {self.zone}"
+
+
+def _nondeterministic(expression: Scalar) -> Iterator[Call]:
+    if isinstance(expression, Call) and not expression.deterministic:
+        yield from (n for n in walk(expression) if isinstance(n, Call) and not n.args and not n.deterministic)
+        yield from (n for n in walk(expression) if isinstance(n, Call) and n.args and _own(n))
+
+
+def _own(call: Call) -> bool:
+    """Whether the call itself, and not an argument, makes it non-deterministic."""
+    return not call.deterministic and all(not isinstance(a, Call) or a.deterministic for a in call.args)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A bound query: `names` are those of its columns as the text gives them, perhaps one twice; the plan's schema has
+    them distinct."""
+
+    plan: LogicalPlan
+    names: tuple[str, ...]
+
+    def scope(self, relation: tuple[str, ...]) -> Scope:
+        pairs = zip(self.names, self.plan.schema, strict=True)
+        return Scope(tuple(Field(relation, name, pool.column(c.name, c.type)) for name, c in pairs))
+
+
+# Called with a call that may be an aggregate or a window's bound; None if it is neither.
+Special = Callable[[exp.Expression], Scalar | None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an expression stands: the columns in reach, and what aggregates mean there (`special` None: refused)."""
+
+    context: Context
+    scope: Scope
+    clause: str
+    special: Special | None = None
+
+
+def distinct_names(names: Iterable[str], used: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names, those that were there before with a number behind them: a, a0, a1, as Flink does."""
+    given = tuple(names)
+    taken = set(used)
+    result: list[str] = []
+    for name in given:
+        fresh = name
+        numbers = itertools.count()
+        while fresh in taken or (fresh != name and fresh in given):
+            fresh = f"{name}{next(numbers)}"
+        taken.add(fresh)
+        result.append(fresh)
+    return tuple(result)

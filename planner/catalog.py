@@ -1,0 +1,134 @@
+"""Names and what they stand for: tables, views and functions, per job (temporary) and for all (permanent)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from parser.errors import JobError
+from parser.types import Column, Schema
+from planner.scalar import Scalar
+
+if TYPE_CHECKING:
+    from planner.logical import LogicalPlan
+
+# catalog, database, name
+Identifier = tuple[str, str, str]
+
+DEFAULT_CATALOG = "default_catalog"
+DEFAULT_DATABASE = "default_database"
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """Rows of `column` are late once the greatest value of `expression` so far has passed them."""
+
+    column: str
+    expression: Scalar
+
+
+@dataclass(frozen=True)
+class MetadataColumn:
+    """A column whose value the connector gives under `key`; `virtual` ones are not written."""
+
+    column: Column
+    key: str
+    virtual: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as CREATE TABLE made it. `schema` is what a query sees, in the order of the declaration; `physical` the
+    columns that stand in the records; `computed` pairs of name and expression over physical and metadata columns."""
+
+    name: Identifier
+    schema: Schema
+    physical: Schema
+    options: Mapping[str, str]
+    metadata: tuple[MetadataColumn, ...] = ()
+    computed: tuple[tuple[str, Scalar], ...] = ()
+    watermark: Watermark | None = None
+    primary_key: tuple[str, ...] = ()
+    temporary: bool = False
+
+    @property
+    def display(self) -> str:
+        return self.name[2]
+
+    @property
+    def connector(self) -> str:
+        return self.options["connector"]
+
+
+@dataclass(frozen=True)
+class View:
+    """A named query, already bound."""
+
+    name: Identifier
+    plan: LogicalPlan
+    sql: str
+    temporary: bool = False
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user's function by name; `definition` is what CREATE FUNCTION named."""
+
+    name: Identifier
+    class_name: str
+    language: str
+    temporary: bool = False
+
+
+CatalogObject = Table | View | Function
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All objects that a statement can name. Immutable: a change gives another catalog, so that a job can be planned
+    beside the stream and dropped when it fails."""
+
+    objects: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
+    catalog: str = DEFAULT_CATALOG
+    database: str = DEFAULT_DATABASE
+    databases: frozenset[tuple[str, str]] = frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE)})
+
+    def resolve(self, name: tuple[str, ...]) -> Identifier:
+        """The full identifier of a name of one to three parts."""
+        if len(name) == 1:
+            return (self.catalog, self.database, name[0])
+        return (self.catalog, name[0], name[1]) if len(name) == 2 else (name[0], name[1], name[2])
+
+    def get(self, name: tuple[str, ...]) -> CatalogObject | None:
+        return self.objects.get(self.resolve(name))
+
+    def put(self, item: CatalogObject, *, if_not_exists: bool = False) -> Catalog:
+        """With `item`. The same definition again is accepted; a different one under a name in use is refused."""
+        held = self.objects.get(item.name)
+        if held is not None and not same_definition(held, item):
+            if if_not_exists:
+                return self
+            raise JobError(
+                f"'{item.name[2]}' exists already with another definition",
+                hint="use CREATE TEMPORARY for a private one, or drop the first",
+            )
+        return self if held is not None else replace(self, objects={**self.objects, item.name: item})
+
+    def drop(self, name: Identifier) -> Catalog:
+        return replace(self, objects={k: v for k, v in self.objects.items() if k != name})
+
+    def with_use(self, *, catalog: str | None = None, database: str | None = None) -> Catalog:
+        return replace(self, catalog=catalog or self.catalog, database=database or self.database)
+
+    def names(self, kind: type[Table] | type[View] | type[Function]) -> list[str]:
+        """Names of that kind in the current database, sorted."""
+        here = (self.catalog, self.database)
+        return sorted(n[2] for n, o in self.objects.items() if n[:2] == here and isinstance(o, kind))
+
+
+def same_definition(a: CatalogObject, b: CatalogObject) -> bool:
+    """Equal in all that a query can notice; the text of a view does not count, its plan does."""
+    if isinstance(a, View) and isinstance(b, View):
+        return a.plan.digest == b.plan.digest
+    return a == b

@@ -1,0 +1,91 @@
+"""The optimiser: a list of passes in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Protocol
+
+from parser.errors import PlanError
+from planner.logical import LogicalPlan
+from planner.passes.constant_folding import constant_folding
+from planner.passes.merge_filters import merge_filters
+from planner.passes.merge_projections import merge_projections
+from planner.passes.prune_projection import prune_projection
+from planner.passes.push_down_filter import push_down_filter
+from planner.passes.simplify import simplify
+from planner.passes.split_conjuncts import split_conjuncts
+
+
+class Pass(Protocol):
+    """A function from plan to plan: equal rows, equal schema, no error where there was none. It returns the same
+    object when there is nothing to do. Its name is that of its module."""
+
+    __name__: str
+
+    def __call__(self, plan: LogicalPlan, /) -> LogicalPlan: ...
+
+
+# Filters are moved in pieces and put together again before expressions are worked on, so that those meet the final ones.
+PASSES: tuple[Pass, ...] = (
+    split_conjuncts,
+    push_down_filter,
+    merge_filters,
+    merge_projections,
+    constant_folding,
+    simplify,
+    prune_projection,
+)
+
+NONE: frozenset[str] = frozenset()
+
+
+def optimize(
+    plan: LogicalPlan,
+    *,
+    disabled: frozenset[str] = NONE,
+    observe: Callable[[str, LogicalPlan], None] | None = None,
+) -> LogicalPlan:
+    """The plan after all passes but those named in `disabled`; `observe` sees each pass's name and outcome."""
+    for run in PASSES:
+        if run.__name__ in disabled:
+            continue
+        after = run(plan)
+        if after is not plan:
+            _check(run.__name__, plan, after)
+        if observe is not None:
+            observe(run.__name__, after)
+        plan = after
+    return plan
+
+
+def disabled_passes(settings: Mapping[str, str]) -> frozenset[str]:
+    """Passes that `SET 'optimizer.<pass>' = 'false'` switches off; an unknown pass or value is refused."""
+    return frozenset(
+        _pass_named(key.removeprefix("optimizer."))
+        for key, value in settings.items()
+        if key.startswith("optimizer.") and not _switch(key, value)
+    )
+
+
+def _switch(key: str, value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise PlanError(f"invalid value '{value}' for '{key}'", hint="use 'true' or 'false'")
+    return value.lower() == "true"
+
+
+def _pass_named(name: str) -> str:
+    """Settings are written with hyphens, modules with underscores."""
+    names = [p.__name__ for p in PASSES]
+    if name.replace("-", "_") not in names:
+        close = get_close_matches(name.replace("-", "_"), names, 1) or names
+        raise PlanError(
+            f"the optimiser has no pass '{name}'",
+            hint="did you mean " + " or ".join(f"'optimizer.{n.replace('_', '-')}'" for n in close) + "?",
+        )
+    return name.replace("-", "_")
+
+
+def _check(name: str, before: LogicalPlan, after: LogicalPlan) -> None:
+    if before.schema != after.schema:
+        raise AssertionError(f"pass {name} changed the schema\n  from {before.schema}\n  to   {after.schema}")

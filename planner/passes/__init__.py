@@ -1,0 +1,1 @@
+"""One optimiser pass per module; their order is `planner.optimizer.PASSES`."""

@@ -1,0 +1,44 @@
+"""Projections above one another become one, and those that change nothing go.
+
+    SELECT b + 1 AS c FROM (SELECT a * 2 AS b FROM t)
+
+    Project (b + 1) AS c                            Project ((a * 2) + 1) AS c
+      Project (a * 2) AS b                            Scan t
+        Scan t
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from planner.logical import LogicalPlan, Project
+from planner.rewrite import substitute, transform
+from planner.scalar import Call, ColumnRef, is_deterministic, walk
+
+
+def merge_projections(plan: LogicalPlan) -> LogicalPlan:
+    """Only where nothing is computed more often than before and nothing non-deterministic is moved."""
+    return transform(plan, _merge)
+
+
+def _merge(node: LogicalPlan) -> LogicalPlan:
+    if not isinstance(node, Project):
+        return node
+    if _changes_nothing(node):
+        return node.input
+    below = node.input
+    if not isinstance(below, Project) or not _mergeable(node, below):
+        return node
+    values = dict(below.items)
+    return _merge(Project(below.input, tuple((name, substitute(e, values)) for name, e in node.items), node.salt))
+
+
+def _changes_nothing(node: Project) -> bool:
+    return node.schema == node.input.schema and all(isinstance(e, ColumnRef) and e.name == n for n, e in node.items)
+
+
+def _mergeable(upper: Project, lower: Project) -> bool:
+    if not all(is_deterministic(e) for _, e in lower.items):
+        return False
+    uses = Counter(n.name for _, e in upper.items for n in walk(e) if isinstance(n, ColumnRef))
+    return all(uses[name] <= 1 for name, e in lower.items if isinstance(e, Call))

@@ -1,0 +1,74 @@
+"""Filters move towards their source, so that fewer rows are worked on and filters of many jobs meet above one scan.
+
+    SELECT * FROM (SELECT a + 1 AS b, c FROM t) WHERE c = 'x'
+
+    Filter (c = 'x')                                Project (a + 1) AS b, c
+      Project (a + 1) AS b, c                         Filter (c = 'x')
+        Scan t                                          Scan t
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.logical import Filter, LogicalPlan, Project, Union, WindowAssign
+from planner.rewrite import substitute, transform
+from planner.scalar import ColumnRef, Scalar, columns_of, is_deterministic, walk
+from planner.totality import can_fail
+
+# Substituting what a subquery computes may repeat it; beyond this the filter stays where it is.
+MAX_NODES = 20_000
+
+
+def push_down_filter(plan: LogicalPlan) -> LogicalPlan:
+    """Through projections, unions and window assignment; never below a watermark or a scan, which many jobs share,
+    and never through or with anything non-deterministic."""
+    return transform(plan, _push)
+
+
+def _push(node: LogicalPlan) -> LogicalPlan:
+    if not isinstance(node, Filter) or not is_deterministic(node.predicate):
+        return node
+    below = node.input
+    if isinstance(below, Project):
+        return _through_project(node, below)
+    if isinstance(below, Union):
+        return replace(below, branches=tuple(_into_branch(node, below, b) for b in below.branches))
+    if isinstance(below, WindowAssign) and not columns_of(node.predicate) & set(below.names):
+        return replace(below, input=_push(Filter(below.input, node.predicate)))
+    if isinstance(below, Filter):
+        return _through_filter(node, below)
+    return node
+
+
+def _through_project(node: Filter, project: Project) -> LogicalPlan:
+    if not all(is_deterministic(e) for _, e in project.items):
+        return node
+    values = dict(project.items)
+    computed = [v for v in map(values.get, _uses(node.predicate)) if v is not None and not isinstance(v, ColumnRef)]
+    if sum(_size(v) for v in computed) > MAX_NODES:
+        return node
+    return replace(project, input=_push(Filter(project.input, substitute(node.predicate, values))))
+
+
+def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan:
+    pairs = zip(union.schema.names, branch.schema, strict=True)
+    values: dict[str, Scalar] = {name: ColumnRef(c.name, c.type) for name, c in pairs}
+    return _push(Filter(branch, substitute(node.predicate, values)))
+
+
+def _through_filter(node: Filter, other: Filter) -> LogicalPlan:
+    """Filters may change places if the one that moves down cannot fail on rows that it did not see before."""
+    if can_fail(node.predicate) or not is_deterministic(other.predicate):
+        return node
+    moved = _push(Filter(other.input, node.predicate))
+    stays = isinstance(moved, Filter) and moved.predicate is node.predicate and moved.input is other.input
+    return node if stays else replace(other, input=moved)
+
+
+def _uses(expression: Scalar) -> list[str]:
+    return [n.name for n in walk(expression) if isinstance(n, ColumnRef)]
+
+
+def _size(expression: Scalar) -> int:
+    return sum(1 for _ in walk(expression))

@@ -1,0 +1,35 @@
+"""Takes a conjunction apart so that its operands can be moved one by one.
+
+    SELECT * FROM (SELECT a, RAND() AS r FROM t) WHERE a > 1 AND a < 9 AND r < 0.5
+
+    Filter (a > 1) AND (a < 9) AND (r < 0.5)        Filter (r < 0.5)
+                                                      Filter (a < 9)
+                                                        Filter (a > 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.logical import AssignWatermark, Filter, LogicalPlan, Scan
+from planner.rewrite import conjuncts, transform
+from planner.scalar import is_deterministic
+from planner.totality import can_fail
+
+
+def split_conjuncts(plan: LogicalPlan) -> LogicalPlan:
+    """One filter per operand, the first lowest. Only where there is something to move them through, and only where no
+    operand can fail: `x / 0 > 1 AND FALSE` is no error, a filter of its own on `x / 0 > 1` would be."""
+    return transform(plan, _split)
+
+
+def _split(node: LogicalPlan) -> LogicalPlan:
+    if not isinstance(node, Filter) or isinstance(node.input, Scan | AssignWatermark):
+        return node
+    operands = conjuncts(node.predicate)
+    if len(operands) == 1 or any(can_fail(o) for o in operands) or not is_deterministic(node.predicate):
+        return node
+    below = node.input
+    for operand in operands:
+        below = replace(node, input=below, predicate=operand)
+    return below

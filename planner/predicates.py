@@ -1,0 +1,136 @@
+"""From a filter's predicate to a rule: what `rules` can evaluate over distinct values, and the residual that it cannot.
+
+A predicate is split at its top-level AND. A conjunct that consists of comparisons between a column (or LOWER, UPPER,
+TRIM of one) and literals becomes part of the rule's condition; the others stay scalar expressions, evaluated with
+exact error masks on the rows where the condition holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from parser.types import DataType, Root
+from planner.scalar import Call, ColumnRef, Literal, Scalar
+from rules.condition import And, Condition, Constant, Not, Or, Predicate, Test, Variable
+
+TRANSFORMS = frozenset({"LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM"})
+COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TESTS = {f"IS {n}{v}": (v, bool(n)) for n in ("", "NOT ") for v in ("TRUE", "FALSE", "UNKNOWN")}
+# Columns whose Arrow values compare as SQL does; CHAR pads, DECIMAL and FLOAT have kernels of their own.
+_VARIABLES = frozenset(
+    {Root.VARCHAR, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.BOOLEAN, Root.DOUBLE, Root.DATE}
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`condition` over columns, and what else must be TRUE of a row that meets it (None: nothing)."""
+
+    condition: Condition
+    residual: Scalar | None
+
+
+def to_rule(predicate: Scalar) -> Rule:
+    """Splits a filter's predicate. The rule's condition is the constant TRUE when no conjunct can be indexed."""
+    conjuncts = predicate.args if isinstance(predicate, Call) and predicate.function == "AND" else (predicate,)
+    conditions: list[Condition] = []
+    residual: list[Scalar] = []
+    for conjunct in conjuncts:
+        condition = to_condition(conjunct)
+        if condition is None:
+            residual.append(conjunct)
+        else:
+            conditions.append(condition)
+    return Rule(_all(conditions), _conjunction(residual, predicate.type))
+
+
+def _all(conditions: list[Condition]) -> Condition:
+    if not conditions:
+        return Constant(True)
+    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+
+
+def _conjunction(parts: list[Scalar], kind: DataType) -> Scalar | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return Call("AND", tuple(parts), kind, all(not isinstance(p, Call) or p.deterministic for p in parts))
+
+
+def to_condition(expression: Scalar) -> Condition | None:
+    """The expression as a condition over distinct values, or None where some part of it is not one."""
+    if isinstance(expression, Literal):
+        return Constant(bool(expression.value) if expression.value is not None else None)
+    if isinstance(expression, ColumnRef):
+        return _predicate(expression, "=", True) if expression.type.root is Root.BOOLEAN else None
+    name = expression.function
+    if name in ("AND", "OR"):
+        children = [to_condition(a) for a in expression.args]
+        known = tuple(c for c in children if c is not None)
+        if len(known) < len(children):
+            return None
+        return And(known) if name == "AND" else Or(known)
+    if name == "NOT" or name in _TESTS:
+        child = to_condition(expression.args[0])
+        if child is None:
+            return None
+        return Not(child) if name == "NOT" else Test(child, *_TESTS[name])
+    return _leaf(name, expression.args)
+
+
+def _leaf(name: str, args: tuple[Scalar, ...]) -> Condition | None:
+    if name in ("IS NULL", "IS NOT NULL"):
+        test = _predicate(args[0], "IS NULL", None)
+        return test if name == "IS NULL" or test is None else Not(test)
+    if name in COMPARISONS:
+        return _comparison(name, args[0], args[1])
+    values = _literals(args[1:], args[0].type)
+    if values is None:
+        return None
+    if name == "IN":
+        known = tuple(v for v in values if v is not None)
+        return _predicate(args[0], "IN", (known, len(known) < len(values)))
+    if any(v is None for v in values):
+        return None
+    if name == "BETWEEN":
+        return _predicate(args[0], "BETWEEN", (values[0], values[1]))
+    if name == "LIKE":
+        return _predicate(args[0], "LIKE", (values[0], values[1] if len(values) > 1 else None))
+    return _predicate(args[0], name, values[0]) if name in ("REGEXP", "CIDR_MATCH") else None
+
+
+def _comparison(name: str, left: Scalar, right: Scalar) -> Condition | None:
+    if isinstance(left, Literal):
+        name, left, right = MIRRORED[name], right, left
+    values = _literals((right,), left.type)
+    if values is None or values[0] is None:
+        return None
+    return _predicate(left, name, values[0])
+
+
+def _literals(args: tuple[Scalar, ...], like: DataType) -> list[object] | None:
+    """Values of literals that compare with a column of type `like` without a cast; None where one does not."""
+    values: list[object] = []
+    for arg in args:
+        if not isinstance(arg, Literal) or not _comparable(arg.type.arrow, like.arrow):
+            return None
+        values.append(arg.value)
+    return values
+
+
+def _comparable(literal: pa.DataType, column: pa.DataType) -> bool:
+    both_integers = pa.types.is_integer(literal) and pa.types.is_integer(column)
+    return literal.equals(column) or both_integers or pa.types.is_null(literal)
+
+
+def _predicate(subject: Scalar, operator: str, value: object) -> Condition | None:
+    transforms: list[str] = []
+    while isinstance(subject, Call) and subject.function in TRANSFORMS and len(subject.args) == 1:
+        transforms.append(subject.function)
+        subject = subject.args[0]
+    if not isinstance(subject, ColumnRef) or subject.type.root not in _VARIABLES:
+        return None
+    if transforms and subject.type.root is not Root.VARCHAR:
+        return None
+    return Predicate(Variable(subject.name, tuple(reversed(transforms))), operator, value)

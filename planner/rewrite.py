@@ -1,0 +1,104 @@
+"""Walking and rebuilding of plans and expressions: what the passes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from parser.types import BOOLEAN, Schema
+from planner.logical import Filter, LogicalPlan, Project, Values
+from planner.merge import with_inputs
+from planner.scalar import Call, ColumnRef, Scalar
+
+
+def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
+    """`rule` applied to every node, inputs first. A node that is met twice is rewritten once and stays one object."""
+    done: dict[int, LogicalPlan] = {}
+
+    def visit(node: LogicalPlan) -> LogicalPlan:
+        if id(node) not in done:
+            done[id(node)] = rule(with_inputs(node, tuple(map(visit, node.inputs))))
+        return done[id(node)]
+
+    return visit(plan)
+
+
+def map_expressions(node: LogicalPlan, change: Callable[[Scalar], Scalar]) -> LogicalPlan:
+    """The node with `change` applied to its expressions. A watermark's belong to the table and stay as they are."""
+    if isinstance(node, Filter):
+        predicate = change(node.predicate)
+        return node if predicate is node.predicate else replace(node, predicate=predicate)
+    if isinstance(node, Project):
+        items = tuple((name, change(e)) for name, e in node.items)
+        same = all(a is b for (_, a), (_, b) in zip(items, node.items, strict=True))
+        return node if same else replace(node, items=items)
+    if isinstance(node, Values):
+        rows = tuple(tuple(map(change, r)) for r in node.rows)
+        same = all(a is b for r, s in zip(rows, node.rows, strict=True) for a, b in zip(r, s, strict=True))
+        return node if same else replace(node, rows=rows)
+    return node
+
+
+def rewrite(expression: Scalar, rule: Callable[[Call], Scalar]) -> Scalar:
+    """`rule` applied to every call, arguments first; an expression that appears twice is rewritten once."""
+    done: dict[int, Scalar] = {}
+
+    def visit(node: Scalar) -> Scalar:
+        if not isinstance(node, Call):
+            return node
+        known = done.get(id(node))
+        if known is None:
+            known = done[id(node)] = rule(with_args(node, tuple(map(visit, node.args))))
+        return known
+
+    return visit(expression)
+
+
+def with_args(call: Call, args: tuple[Scalar, ...]) -> Call:
+    """The call with other arguments; itself where they are the same objects."""
+    if all(a is b for a, b in zip(call.args, args, strict=True)):
+        return call
+    return replace(call, args=args)
+
+
+def substitute(expression: Scalar, values: Mapping[str, Scalar]) -> Scalar:
+    """The expression with the columns named in `values` replaced by what stands there."""
+    if isinstance(expression, ColumnRef):
+        return values.get(expression.name, expression)
+    done: dict[int, Scalar] = {}
+
+    def visit(node: Scalar) -> Scalar:
+        if isinstance(node, ColumnRef):
+            return values.get(node.name, node)
+        if not isinstance(node, Call):
+            return node
+        known = done.get(id(node))
+        if known is None:
+            known = done[id(node)] = with_args(node, tuple(map(visit, node.args)))
+        return known
+
+    return visit(expression)
+
+
+def conjuncts(predicate: Scalar) -> tuple[Scalar, ...]:
+    """The operands of an AND; any other expression alone."""
+    return predicate.args if isinstance(predicate, Call) and predicate.function == "AND" else (predicate,)
+
+
+def conjunction(operands: Iterable[Scalar]) -> Scalar:
+    """One n-ary AND of all operands, nested ones flattened; of a single operand, that."""
+    flat = tuple(part for o in operands for part in conjuncts(o))
+    if len(flat) == 1:
+        return flat[0]
+    nullable = any(o.type.nullable for o in flat)
+    deterministic = all(o.deterministic for o in flat if isinstance(o, Call))
+    return Call("AND", flat, BOOLEAN.with_nullable(nullable), deterministic)
+
+
+def references(schema: Schema, names: Iterable[str]) -> tuple[tuple[str, Scalar], ...]:
+    """Projection items that hand on the columns `names`."""
+    return tuple((n, ColumnRef(n, schema.type(n))) for n in names)
+
+
+def is_column(expression: Scalar) -> bool:
+    return isinstance(expression, ColumnRef)

@@ -1,0 +1,114 @@
+"""Typed scalar expressions: three node classes, all frozen. Everything that computes is a `Call` of a function that
+`udf` defines; AND and OR are n-ary, so that a rule of a thousand operands is one node deep."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from parser.errors import Position
+from parser.types import DataType
+
+# A literal's Python value: None, bool, int, float, str, bytes or decimal.Decimal; dates and times are integers in the
+# unit of their Arrow type (days, ms, us, ns), intervals are months or milliseconds.
+from udf.vector import LiteralValue
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant. `value` None is a typed NULL."""
+
+    value: LiteralValue
+    type: DataType
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of("literal", repr(self.value), str(self.type))
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "NULL"
+        return "'" + self.value.replace("'", "''") + "'" if isinstance(self.value, str) else str(self.value)
+
+
+@dataclass(frozen=True)
+class ColumnRef:
+    """The value of the input's column `name` (names are distinct within a schema)."""
+
+    name: str
+    type: DataType
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of("column", self.name, str(self.type))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function applied to arguments. `function` is the name of a definition in `udf` ('AND', '=', 'LIKE', 'CAST', …);
+    CAST and TRY_CAST take their target from `type`. `deterministic` is False if this call or one below may give
+    another value for equal arguments: such expressions are never merged, folded or cached."""
+
+    function: str
+    args: tuple[Scalar, ...]
+    type: DataType
+    deterministic: bool = True
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of("call", self.function, str(self.type), *(a.digest for a in self.args))
+
+    def __str__(self) -> str:
+        args = [str(a) for a in self.args]
+        if self.function in ("AND", "OR"):
+            return "(" + f" {self.function} ".join(args) + ")"
+        if len(args) == 2 and not self.function[0].isalpha():
+            return f"({args[0]} {self.function} {args[1]})"
+        if self.function in ("CAST", "TRY_CAST"):
+            return f"{self.function}({args[0]} AS {self.type.plain})"
+        return f"{self.function}({', '.join(args)})"
+
+
+Scalar: TypeAlias = Literal | ColumnRef | Call
+
+
+def digest_of(*parts: str) -> str:
+    h = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        h.update(len(data).to_bytes(4, "little"))
+        h.update(data)
+    return h.hexdigest()
+
+
+def walk(expression: Scalar) -> Iterator[Scalar]:
+    """All nodes, parents first, without recursion."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Call):
+            stack.extend(reversed(node.args))
+
+
+def columns_of(expression: Scalar) -> frozenset[str]:
+    """Names of the columns that the expression reads."""
+    return frozenset(n.name for n in walk(expression) if isinstance(n, ColumnRef))
+
+
+def is_deterministic(expression: Scalar) -> bool:
+    return all(n.deterministic for n in walk(expression) if isinstance(n, Call))
+
+
+def find_position(expression: Scalar) -> Position | None:
+    """The first place known in the text for the expression."""
+    return next((n.position for n in walk(expression) if n.position is not None), None)

@@ -1,0 +1,40 @@
+"""Counters that prove which path ran."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass
+class Counters:
+    """Sums since the first version of a rule set; all versions made from it share one object.
+
+    Values: `cache_hits`, `cache_misses` and `cache_skipped` (too long, switched off, or not worth it) distinct values
+    looked up; `cache_evictions` values dropped. Matching of missed values: `hyperscan_scans` calls of the automaton, of
+    which `joined_scans` searched several values; `confirmed` hits checked afterwards, of which `refuted` were none;
+    `plain_checks` literals or patterns tried without the automaton; `regex_timeouts` values given up.
+    Rules: `candidates` (row, rule) pairs from access sets, `verifications` pairs evaluated, `dense_evaluations` rules
+    evaluated column by column, `opaque_rows` rows handed to the caller.
+    Databases: `compiled`, `loaded` from disk, `unreadable` files ignored, `parts_compiled` sets of rules."""
+
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cache_skipped: int = 0
+    cache_evictions: int = 0
+    hyperscan_scans: int = 0
+    joined_scans: int = 0
+    confirmed: int = 0
+    refuted: int = 0
+    plain_checks: int = 0
+    regex_timeouts: int = 0
+    candidates: int = 0
+    verifications: int = 0
+    dense_evaluations: int = 0
+    opaque_rows: int = 0
+    compiled: int = 0
+    loaded: int = 0
+    unreadable: int = 0
+    parts_compiled: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)

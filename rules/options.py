@@ -1,0 +1,29 @@
+"""Switches and bounds of the rule engine. Results are the same with every combination of switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """Switches: `cache` remembers the predicates that a value makes true; `hyperscan` searches literals and regular
+    expressions with one automaton per variable (else one by one); `joined_scan` lets it search many values in one
+    call; `access` picks candidate rules by their access sets (else every rule is evaluated for every row);
+    `dense_fallback` evaluates a rule column by column where most rows are its candidates (else row by row).
+
+    Bounds, per variable: `cache_entries` values, none longer than `max_cached_value_bytes`, which together make at
+    most `cache_pairs` predicates true. `regex_timeout`: seconds for one regular expression on one value.
+    `folder`: where compiled databases are kept between starts (None: nowhere)."""
+
+    cache: bool = True
+    hyperscan: bool = True
+    joined_scan: bool = True
+    access: bool = True
+    dense_fallback: bool = True
+    cache_entries: int = 10_000
+    max_cached_value_bytes: int = 1024
+    cache_pairs: int = 1_000_000
+    regex_timeout: float = 0.1
+    folder: Path | None = None

@@ -1,0 +1,140 @@
+"""A batch of rows with everything that processing them may depend on besides state."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.types import Column, Schema
+
+# Before the first row of a source nothing is late; after its last one everything has happened.
+MIN_WATERMARK = -(2**63)
+MAX_WATERMARK = 2**63 - 1
+
+IntArray = npt.NDArray[np.int64]
+
+
+class RowKind(IntEnum):
+    """What a row does to the result so far, by Flink's names."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    @property
+    def short(self) -> str:
+        return ("+I", "-U", "+U", "-D")[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows in order of arrival. An empty batch that carries time is a *tick*.
+
+    `columns` are plain Arrow arrays (no dictionaries, no chunks) by `schema`, which holds the columns that somebody
+    reads. `kinds` holds a RowKind per row, None when all are +I. `proctime` is the epoch's processing time in ms and
+    `seed` its random seed: all that is random or reads the clock is a function of them.
+    `watermark` (ms) holds after the last row; `row_watermarks[i]` held before row i, None when it was `watermark`
+    throughout. `origin` is the shard that the rows come from ('' behind the first exchange or union). `memo` keeps what
+    several consumers compute from these rows (expressions by digest, distinct values)."""
+
+    schema: Schema
+    columns: tuple[pa.Array, ...]
+    num_rows: int
+    proctime: int = 0
+    watermark: int = MIN_WATERMARK
+    row_watermarks: IntArray | None = None
+    kinds: npt.NDArray[np.int8] | None = None
+    origin: str = ""
+    seed: int = 0
+    memo: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
+
+    def column(self, name: str) -> pa.Array:
+        return self.columns[self.schema.index(name)]
+
+    def watermarks(self) -> IntArray:
+        """The watermark before each row."""
+        if self.row_watermarks is not None:
+            return self.row_watermarks
+        return np.full(self.num_rows, self.watermark, np.int64)
+
+    def with_columns(self, schema: Schema, columns: Sequence[pa.Array]) -> Batch:
+        """The same rows and times with other columns."""
+        return replace(self, schema=schema, columns=tuple(columns), memo={})
+
+    def take(self, rows: npt.NDArray[np.integer], names: Sequence[str] | None = None) -> Batch:
+        """The rows at `rows`, in that order, with all columns or those of `names`."""
+        schema = self.schema if names is None else self.schema.select(tuple(names))
+        index = pa.array(rows)
+        return replace(
+            self,
+            schema=schema,
+            columns=tuple(self.column(c.name).take(index) for c in schema),
+            num_rows=len(rows),
+            row_watermarks=None if self.row_watermarks is None else self.row_watermarks[rows],
+            kinds=None if self.kinds is None else self.kinds[rows],
+            memo={},
+        )
+
+    def slice(self, start: int, length: int) -> Batch:
+        """Rows `start` to `start + length`, with the watermark that held behind the last of them."""
+        end = start + length
+        last = end >= self.num_rows or self.row_watermarks is None
+        return replace(
+            self,
+            columns=tuple(c.slice(start, length) for c in self.columns),
+            num_rows=length,
+            watermark=self.watermark if last else int(self.watermarks()[end]),
+            row_watermarks=None if self.row_watermarks is None else self.row_watermarks[start:end],
+            kinds=None if self.kinds is None else self.kinds[start:end],
+            memo={},
+        )
+
+    def tick(self, schema: Schema) -> Batch:
+        """An empty batch of `schema` with this one's time."""
+        return empty(schema, proctime=self.proctime, watermark=self.watermark)
+
+    def to_table(self) -> pa.Table:
+        return pa.Table.from_arrays(list(self.columns), schema=self.schema.arrow)
+
+
+def empty(schema: Schema, *, proctime: int = 0, watermark: int = MIN_WATERMARK) -> Batch:
+    """A tick."""
+    return Batch(schema, tuple(pa.array([], c.type.arrow) for c in schema), 0, proctime, watermark)
+
+
+def from_pydict(schema: Schema, data: dict[str, list[object]], **times: int) -> Batch:
+    """A batch from Python values by column name (tests, VALUES)."""
+    columns = tuple(pa.array(data[c.name], c.type.arrow) for c in schema)
+    return Batch(schema, columns, len(columns[0]) if columns else 0, **times)
+
+
+def concat(batches: Sequence[Batch]) -> Batch:
+    """Batches of one schema and one graph as one, rows in order; each keeps its row watermarks."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    columns = [pa.concat_arrays([b.columns[i] for b in batches]) for i in range(len(first.schema))]
+    kinds = None
+    if any(b.kinds is not None for b in batches):
+        kinds = np.concatenate([b.kinds if b.kinds is not None else np.zeros(b.num_rows, np.int8) for b in batches])
+    constant = all(b.row_watermarks is None and b.watermark == first.watermark for b in batches)
+    return replace(
+        first,
+        columns=tuple(columns),
+        num_rows=sum(b.num_rows for b in batches),
+        watermark=max(b.watermark for b in batches),
+        row_watermarks=None if constant else np.concatenate([b.watermarks() for b in batches]),
+        kinds=kinds,
+        memo={},
+    )
+
+
+def named(schema: Schema, names: Sequence[str]) -> Schema:
+    """`schema` with other names, by position."""
+    return Schema(tuple(Column(n, c.type) for n, c in zip(names, schema, strict=True)))

@@ -1,0 +1,182 @@
+"""What a broker is to the engine: topics of shards, atomic appends, reads from an offset, committed offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlengine.broker.errors import BrokerError
+
+IntArray = npt.NDArray[np.int64]
+# Values or keys of a batch: Python bytes (None is NULL) or a binary Arrow array.
+Column: TypeAlias = "Sequence[bytes | None] | pa.BinaryArray"
+
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What one read gives: records in order, without gaps unless the topic is compacted.
+
+    `values` and `keys` may point into the mapped file and stay valid whatever happens to it. A NULL value is a
+    tombstone; `keys` is None when no record has one, else NULL for those without. `offsets` and `timestamps` (ms)
+    have an entry per record. Reading goes on at `next_offset`, also after a read that gave no rows (only a compacted
+    topic has such gaps)."""
+
+    topic: str
+    shard: int
+    first_offset: int
+    next_offset: int
+    values: pa.BinaryArray
+    keys: pa.BinaryArray | None
+    timestamps: IntArray
+    offsets: IntArray
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a batch stands: offsets [first_offset, next_offset). A `duplicate` was not written; both are the end."""
+
+    first_offset: int
+    next_offset: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic as it is now. `begin` and `end` hold an offset per shard; `bytes` is its size on disk."""
+
+    name: str
+    shards: int
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    bytes: int
+    compacted: bool
+    retention_ms: int | None
+    retention_bytes: int | None
+
+
+def is_system(name: str) -> bool:
+    """Whether the topic belongs to the system. Callers refuse to create or write such topics for users."""
+    return name.startswith("_")
+
+
+def check_topic_name(name: str) -> None:
+    """Raises BrokerError unless `name` has 1 to 200 of the characters A-Z a-z 0-9 . _ -"""
+    if not _TOPIC_NAME.fullmatch(name):
+        raise BrokerError(
+            f"{name!r} is not a topic name",
+            detail="a name has 1 to 200 letters, digits, dots, underscores and hyphens",
+        )
+
+
+class Broker(Protocol):
+    """Topics with shards. All methods may be called from any thread.
+
+    Every method that names a topic raises TopicNotFound when there is none, BrokerError for a shard it has not."""
+
+    def create_topic(
+        self,
+        name: str,
+        shards: int = 1,
+        *,
+        compacted: bool = False,
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        if_not_exists: bool = False,
+    ) -> TopicInfo:
+        """A new topic, or with `if_not_exists` the one that is there, whatever its options. Raises TopicExists.
+
+        Retention removes whole segments, oldest first, when all their records are older than `retention_ms` or when
+        the shard without them still has `retention_bytes`. A compacted topic has none: it keeps the last per key."""
+
+    def delete_topic(self, name: str) -> None:
+        """Removes the topic, its records and the offsets that groups committed for it."""
+
+    def topics(self) -> list[TopicInfo]:
+        """All topics by name, the system's included."""
+
+    def topic(self, name: str) -> TopicInfo: ...
+
+    def append(
+        self,
+        topic: str,
+        shard: int,
+        values: Column,
+        *,
+        keys: Column | None = None,
+        timestamp_ms: int,
+        writer: str | None = None,
+        epoch: int | None = None,
+    ) -> Appended:
+        """Appends all values as one batch: after a crash the batch is there whole or not at all.
+
+        `timestamp_ms` is the time of arrival of all of them. With `writer` and `epoch` nothing is written when that
+        writer has appended this or a later epoch to the shard before; a batch without values then records the epoch.
+        A compacted topic needs a key for every value. Raises BrokerFull with nothing written."""
+
+    def read(
+        self,
+        topic: str,
+        shard: int,
+        offset: int,
+        *,
+        max_records: int = 10_000,
+        max_bytes: int = 8 << 20,
+        until: int | None = None,
+    ) -> Records | None:
+        """Records from `offset` on, as many as there are within the limits, at least one; None at the end.
+
+        Never waits. With `until` exactly the records of [offset, until), whatever their number and size (2 GiB at
+        most). Raises OffsetOutOfRange when `offset` or `until` is before the begin or after the end."""
+
+    def read_latest(self, topic: str) -> dict[bytes, bytes]:
+        """The last value per key over all shards; keys whose last value is NULL are not in it."""
+
+    def begin_offset(self, topic: str, shard: int) -> int: ...
+
+    def end_offset(self, topic: str, shard: int) -> int:
+        """The offset that the next record will have."""
+
+    def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
+        """The last epoch that `writer` appended, also when retention has removed the records since."""
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Remembers per shard where `group` goes on reading; other shards keep what they have. Atomic."""
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Shard -> offset as committed; shards never committed are absent."""
+
+    def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
+        """The first offset from which on a record of that time or later stands; the end when there is none.
+
+        Where retention has removed records of that time, the begin."""
+
+    def compact(self, topic: str) -> None:
+        """Removes from a compacted topic the records that a later one of the same key replaces.
+
+        Offsets stay. Tombstones go once they are a day old."""
+
+    def apply_retention(self) -> None:
+        """Removes what the topics' retention allows to remove. To be called now and then."""
+
+    def sync(self) -> None:
+        """Returns when everything appended so far is on disk, in every fsync mode."""
+
+    def wait_for_data(self, timeout_s: float) -> bool:
+        """Waits until something is appended; False when nothing was within `timeout_s`.
+
+        Appends since the same thread's last call count, so that none between its reads and this call is missed."""
+
+    def close(self) -> None:
+        """Syncs unless the mode is 'none', and releases the folder. Records that were read stay valid."""

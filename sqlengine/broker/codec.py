@@ -1,0 +1,217 @@
+"""How a batch stands in a segment file.
+
+    header   64 bytes, see HEADER; the CRC-32 covers everything behind it, the mark is the segment's own
+    writer   UTF-8
+    sparse   offset and timestamp per record, 8 bytes each      (compacted batches only)
+    values   [validity bits]  record ends from 0 on, 4 bytes each, one more than records  bytes
+    keys     the same                                           (if there are keys)
+
+All numbers are little-endian and every part is padded to 8 bytes, so that the parts are Arrow buffers as they stand.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from sqlengine.broker.base import Column, IntArray
+from sqlengine.broker.errors import BrokerError
+
+BINARY = pa.binary()
+MAX_BATCH_BYTES = 1 << 29
+NO_EPOCH = -1
+
+# crc, mark, length, rows, base, next, timestamp, epoch, writer size, flags, value bytes, key bytes, reserved
+HEADER = struct.Struct("<IIIIqqqqHHIII")
+_CRC = struct.Struct("<I")
+_COVERED = struct.Struct("<IIIqqqqHHIII")
+_FIRST_END = struct.Struct("<i")
+
+_SPARSE, _NULL_VALUES, _KEYS, _NULL_KEYS = 1, 2, 4, 8
+_PADDING = [b"\0" * ((8 - size) % 8) for size in range(8)]
+
+
+class Header(NamedTuple):
+    """`length` is that of the whole batch; its records lie in the offsets [base, next), `timestamp` is their latest."""
+
+    crc: int
+    mark: int
+    length: int
+    rows: int
+    base: int
+    next: int
+    timestamp: int
+    epoch: int
+    writer_size: int
+    flags: int
+    value_bytes: int
+    key_bytes: int
+    reserved: int
+
+
+class Payload(NamedTuple):
+    """A batch but for what is known only when it is its turn to be written."""
+
+    rows: int
+    flags: int
+    value_bytes: int
+    key_bytes: int
+    body: bytes
+
+    @property
+    def every_key(self) -> bool:
+        """Whether each record has a key."""
+        return self.flags & (_KEYS | _NULL_KEYS) == _KEYS
+
+    def length(self, writer: bytes) -> int:
+        return HEADER.size + padded(len(writer)) + len(self.body)
+
+
+class Parts(NamedTuple):
+    """A batch as it was read; the arrays point into the file."""
+
+    values: pa.BinaryArray
+    keys: pa.BinaryArray | None
+    offsets: IntArray | None
+    timestamps: IntArray | None
+
+
+def padded(size: int) -> int:
+    return (size + 7) & ~7
+
+
+def encode(
+    values: Column, keys: Column | None, offsets: IntArray | None = None, timestamps: IntArray | None = None
+) -> Payload:
+    """The payload of `values`; with `offsets` and `timestamps` (both or none) of a compacted batch."""
+    value_array = binary_array(values)
+    parts: list[bytes | memoryview] = []
+    flags = 0
+    if offsets is not None and timestamps is not None:
+        flags |= _SPARSE
+        parts += [offsets.astype("<i8").tobytes(), timestamps.astype("<i8").tobytes()]
+    flags |= _NULL_VALUES if value_array.null_count else 0
+    value_bytes = _put(parts, value_array)
+    key_bytes = 0
+    if keys is not None:
+        key_array = binary_array(keys)
+        if len(key_array) != len(value_array):
+            raise BrokerError(f"a batch has {len(value_array)} values and {len(key_array)} keys")
+        flags |= _KEYS | (_NULL_KEYS if key_array.null_count else 0)
+        key_bytes = _put(parts, key_array)
+    body = b"".join(parts)
+    if len(body) > MAX_BATCH_BYTES:
+        raise _too_large(len(body))
+    return Payload(len(value_array), flags, value_bytes, key_bytes, body)
+
+
+def binary_array(values: Column) -> pa.BinaryArray:
+    """`values` as a binary array whose buffers begin with its first value."""
+    if not isinstance(values, pa.Array):
+        array = pa.array(values, BINARY)
+        if isinstance(array, pa.ChunkedArray):
+            raise _too_large(array.nbytes)
+        return array
+    array = values if values.type == BINARY else values.cast(BINARY)
+    if array.offset or (len(array) and _FIRST_END.unpack_from(array.buffers()[1])[0]):
+        return pa.concat_arrays([array, array.slice(0, 0)])  # copies, and so counts from 0 again
+    return array
+
+
+def _too_large(size: int) -> BrokerError:
+    return BrokerError(f"a batch of {size} bytes is too large", hint=f"append at most {MAX_BATCH_BYTES} bytes at once")
+
+
+def _put(parts: list[bytes | memoryview], array: pa.BinaryArray) -> int:
+    validity, ends, data = array.buffers()
+    count = len(array)
+    if array.null_count:
+        _put_padded(parts, memoryview(validity)[: (count + 7) // 8])
+    if count == 0:
+        parts.append(bytes(8))
+        return 0
+    size: int = _FIRST_END.unpack_from(ends, 4 * count)[0]
+    _put_padded(parts, memoryview(ends)[: 4 * (count + 1)])
+    if size:
+        _put_padded(parts, memoryview(data)[:size])
+    return size
+
+
+def _put_padded(parts: list[bytes | memoryview], part: memoryview) -> None:
+    parts.append(part)
+    if len(part) % 8:
+        parts.append(_PADDING[len(part) % 8])
+
+
+def seal(
+    payload: Payload, mark: int, base: int, next_offset: int, timestamp: int, writer: bytes, epoch: int
+) -> tuple[bytes, bytes]:
+    """The two halves of the batch as they stand in the file one behind the other."""
+    count, flags, value_bytes, key_bytes, body = payload
+    length = payload.length(writer)
+    head = _COVERED.pack(
+        mark, length, count, base, next_offset, timestamp, epoch, len(writer), flags, value_bytes, key_bytes, 0
+    )
+    if writer:
+        head += writer + _PADDING[len(writer) % 8]
+    return _CRC.pack(zlib.crc32(body, zlib.crc32(head))) + head, body
+
+
+def header_at(view: memoryview, position: int, end: int, mark: int) -> Header | None:
+    """The header at `position`, None when what stands there cannot be one of a batch that ends by `end`."""
+    if position + HEADER.size > end:
+        return None
+    header = Header._make(HEADER.unpack_from(view, position))
+    whole = header.mark == mark and HEADER.size <= header.length <= end - position
+    return header if whole and header.length % 8 == 0 else None
+
+
+def is_intact(view: memoryview, position: int, header: Header) -> bool:
+    return zlib.crc32(view[position + _CRC.size : position + header.length]) == header.crc
+
+
+def writer_of(view: memoryview, position: int, header: Header) -> str:
+    start = position + HEADER.size
+    return str(view[start : start + header.writer_size], "utf-8")
+
+
+def decode(buffer: pa.Buffer, position: int, header: Header) -> Parts:
+    """The records of the intact batch at `position` of `buffer`."""
+    at = position + HEADER.size + padded(header.writer_size)
+    flags, count = header.flags, header.rows
+    offsets = timestamps = keys = None
+    if flags & _SPARSE:
+        offsets = np.frombuffer(buffer, "<i8", count, at)
+        timestamps = np.frombuffer(buffer, "<i8", count, at + 8 * count)
+        at += 16 * count
+    values, at = _get(buffer, at, count, header.value_bytes, bool(flags & _NULL_VALUES))
+    if flags & _KEYS:
+        keys, at = _get(buffer, at, count, header.key_bytes, bool(flags & _NULL_KEYS))
+    return Parts(values, keys, offsets, timestamps)
+
+
+def decode_plain(view: memoryview, position: int, header: Header) -> tuple[memoryview, memoryview]:
+    """Ends and bytes of the values of a batch that has nothing else (`is_plain`)."""
+    at = position + HEADER.size + padded(header.writer_size)
+    start = at + padded(4 * (header.rows + 1))
+    return view[at + 4 : at + 4 * (header.rows + 1)], view[start : start + header.value_bytes]
+
+
+def is_plain(header: Header) -> bool:
+    return header.flags == 0
+
+
+def _get(buffer: pa.Buffer, at: int, count: int, size: int, nulls: bool) -> tuple[pa.BinaryArray, int]:
+    validity = None
+    if nulls:
+        validity = buffer.slice(at, (count + 7) // 8)
+        at += padded((count + 7) // 8)
+    ends = buffer.slice(at, 4 * (count + 1))
+    at += padded(4 * (count + 1))
+    data = buffer.slice(at, size)
+    array = pa.Array.from_buffers(BINARY, count, [validity, ends, data], -1 if nulls else 0)
+    return array, at + padded(size)

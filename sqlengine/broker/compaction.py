@@ -1,0 +1,105 @@
+"""Compaction: of the records of a key only the last stays, at its offset.
+
+The result is one segment, written and synced beside the old ones. It has its name when it is whole; from then on it
+counts and they do not (recovery removes them), so that a death at any moment leaves either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlengine.broker.base import IntArray, Records
+from sqlengine.broker.codec import NO_EPOCH, encode, seal
+from sqlengine.broker.errors import cannot_write
+from sqlengine.broker.head import State, file_generation, file_name
+from sqlengine.broker.reading import Limits, read_range
+from sqlengine.broker.segment import Segment
+from sqlengine.broker.shard import ShardLog
+
+KEEP_TOMBSTONES_MS = 24 * 3600 * 1000
+_CHUNK = Limits(100_000, 8 << 20, None)
+
+
+def compact(log: ShardLog, now_ms: int) -> None:
+    """Compacts all that was appended so far. Appends and reads go on meanwhile. Raises BrokerFull, changing nothing."""
+    with log.maintenance:
+        old = log.roll()
+        if not old:
+            return
+        first, end = old[0], old[-1].tail.next_offset
+        state = State(first.base, first.state.max_timestamp, log.segments[len(old)].state.writers, end)
+        path = log.folder / file_name(first.base, file_generation(first.path) + 1)
+        try:
+            fresh = Segment.create_unnamed(path.with_suffix(".tmp"), state)
+        except OSError as error:
+            raise cannot_write(log.where, error) from error
+        try:
+            _write(fresh, log, old, now_ms - KEEP_TOMBSTONES_MS)
+            fresh.publish(path, durable=True)
+        except OSError as error:
+            fresh.remove()
+            raise cannot_write(log.where, error) from error
+        fresh.close()
+        log.replace(old, fresh)
+
+
+def latest(log: ShardLog) -> dict[bytes, bytes]:
+    """The last value per key; keys whose last value is NULL are left out."""
+    values: dict[bytes, bytes] = {}
+    position = log.begin
+    while (records := log.read(position, _CHUNK)) is not None:
+        keys = records.keys.to_pylist() if records.keys is not None else []
+        for key, value in zip(keys, records.values.to_pylist(), strict=False):
+            if value is None:
+                values.pop(key, None)
+            else:
+                values[key] = value
+        position = records.next_offset
+    return values
+
+
+def _write(segment: Segment, log: ShardLog, old: tuple[Segment, ...], oldest_tombstone: int) -> None:
+    """Fills the new segment with what survives of `old`. Its batches leave no offset out, as those of any segment."""
+    survivors = _survivors(log, old)
+    for records in _chunks(log, old):
+        keep = np.isin(records.offsets, survivors, assume_unique=True)
+        if records.values.null_count:
+            keep &= records.values.is_valid().to_numpy(zero_copy_only=False) | (records.timestamps >= oldest_tombstone)
+        if keep.any():
+            _write_batch(segment, records, keep)
+    base, _, newest = segment.tail
+    end = old[-1].tail.next_offset
+    if base < end:
+        batch = seal(encode([], None), segment.mark, base, end, newest, b"", NO_EPOCH)
+        segment.advance(base, segment.write(batch, durable=False), end, newest)
+
+
+def _write_batch(segment: Segment, records: Records, keep: npt.NDArray[np.bool_]) -> None:
+    rows = pa.array(keep)
+    times = records.timestamps[keep]
+    keys = None if records.keys is None else records.keys.filter(rows)
+    payload = encode(records.values.filter(rows), keys, records.offsets[keep], times)
+    base, newest = segment.tail.next_offset, int(times.max())
+    batch = seal(payload, segment.mark, base, records.next_offset, newest, b"", NO_EPOCH)
+    segment.advance(base, segment.write(batch, durable=False), records.next_offset, newest)
+
+
+def _survivors(log: ShardLog, segments: tuple[Segment, ...]) -> IntArray:
+    """The offsets of the last record of each key, ascending."""
+    last: dict[bytes, int] = {}
+    for records in _chunks(log, segments):
+        keys = records.keys.to_pylist() if records.keys is not None else []
+        last.update(zip(keys, records.offsets.tolist(), strict=False))
+    return np.sort(np.fromiter(last.values(), np.int64, len(last)))
+
+
+def _chunks(log: ShardLog, segments: tuple[Segment, ...]) -> Iterator[Records]:
+    position, end = segments[0].base, segments[-1].tail.next_offset
+    while position < end:
+        records = read_range(log.topic, log.shard, segments, position, _CHUNK)
+        yield records
+        position = records.next_offset

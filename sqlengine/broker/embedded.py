@@ -1,0 +1,262 @@
+"""The broker inside the server's process: topics as segment files in a folder."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from sqlengine.broker import compaction, retention
+from sqlengine.broker.base import Appended, Column, Records, TopicInfo, check_topic_name
+from sqlengine.broker.codec import NO_EPOCH, encode
+from sqlengine.broker.errors import BrokerError, TopicExists, cannot_write, topic_not_found
+from sqlengine.broker.groups import TOPIC as OFFSETS
+from sqlengine.broker.groups import GroupOffsets
+from sqlengine.broker.lock import FolderLock
+from sqlengine.broker.reading import Limits
+from sqlengine.broker.shard import Options, ShardLog
+from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
+from sqlengine.broker.waking import Arrivals, Flusher
+
+Fsync = Literal["none", "interval", "epoch"]
+_MAX_WRITER_BYTES = 1000
+
+
+def system_clock() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class EmbeddedBroker:
+    """A `Broker` over `folder`, which it makes (private to the user) and locks.
+
+    Everything appended survives the death of the process. `fsync` says what survives a power loss: 'none' nothing for
+    sure, 'interval' what was appended up to `fsync_interval_s` ago, 'epoch' every append that has returned.
+    `clock` gives ms for retention and tombstones; records carry the timestamp of their append."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        fsync: Fsync = "none",
+        clock: Callable[[], int] = system_clock,
+        segment_bytes: int = 64 << 20,
+        fsync_interval_s: float = 0.2,
+    ) -> None:
+        self._folder = Path(folder)
+        self._clock = clock
+        self._options = Options(segment_bytes, durable=fsync == "epoch", synced=fsync != "none")
+        self._definitions = threading.RLock()
+        self._arrivals = Arrivals()
+        self._flusher: Flusher | None = None
+        self._lock = FolderLock(self._folder)
+        try:
+            self._topics = self._open()
+            self._groups = self._open_groups()
+        except BaseException:
+            self._lock.release()
+            raise
+        if fsync == "interval":
+            self._flusher = Flusher(self._sync_logs, fsync_interval_s)
+
+    def _open(self) -> dict[str, Topic]:
+        shutil.rmtree(self._trash, ignore_errors=True)
+        for folder in (self._parent, self._trash):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return open_topics(self._parent, self._options)
+
+    def _open_groups(self) -> GroupOffsets:
+        self.create_topic(OFFSETS, compacted=True, if_not_exists=True)
+
+        def append(keys: list[bytes], values: list[bytes | None]) -> None:
+            self.append(OFFSETS, 0, values, keys=keys, timestamp_ms=self._clock())
+
+        groups = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
+        for topic in groups.topics() - set(self._topics):
+            groups.forget(topic)
+        return groups
+
+    @property
+    def _parent(self) -> Path:
+        return self._folder / "topics"
+
+    @property
+    def _trash(self) -> Path:
+        return self._folder / "trash"
+
+    def create_topic(
+        self,
+        name: str,
+        shards: int = 1,
+        *,
+        compacted: bool = False,
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        if_not_exists: bool = False,
+    ) -> TopicInfo:
+        check_topic_name(name)
+        definition = Definition(name, shards, compacted, retention_ms, retention_bytes)
+        check_definition(definition)
+        with self._definitions:
+            if name not in self._topics:
+                try:
+                    self._topics[name] = create_topic(self._parent, self._trash, definition, self._options)
+                except OSError as error:
+                    raise cannot_write(f"topic {name!r}", error) from error
+            elif not if_not_exists:
+                raise TopicExists(f"topic {name!r} exists already", hint="choose another name or delete it first")
+            return self._topics[name].info()
+
+    def delete_topic(self, name: str) -> None:
+        with self._definitions:
+            topic = self._topic(name)
+            del self._topics[name]
+            remove_topic(topic, self._trash)
+            self._groups.forget(name)
+
+    def topics(self) -> list[TopicInfo]:
+        with self._definitions:
+            return [self._topics[name].info() for name in sorted(self._topics)]
+
+    def topic(self, name: str) -> TopicInfo:
+        return self._topic(name).info()
+
+    def _topic(self, name: str) -> Topic:
+        topic = self._topics.get(name)
+        if topic is None:
+            raise topic_not_found(name, list(self._topics))
+        return topic
+
+    def _log(self, topic: str, shard: int) -> ShardLog:
+        return self._topic(topic).log(shard)
+
+    def append(
+        self,
+        topic: str,
+        shard: int,
+        values: Column,
+        *,
+        keys: Column | None = None,
+        timestamp_ms: int,
+        writer: str | None = None,
+        epoch: int | None = None,
+    ) -> Appended:
+        if self._flusher is not None:
+            self._flusher.check()
+        known = self._topic(topic)
+        log = known.log(shard)
+        _check_writer(writer, epoch)
+        payload = encode(values, keys)
+        if known.definition.compacted and payload.rows and not payload.every_key:
+            raise BrokerError(f"topic {topic!r} is compacted: every value needs a key")
+        if not payload.rows and writer is None:
+            return Appended(log.end, log.end)
+        segments = len(log.segments)
+        appended = log.append(payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch)
+        self._arrivals.notify()
+        if len(log.segments) > segments:
+            with suppress(BrokerError, OSError):  # the batch is appended; retention is tried again
+                self._retain(known, log)
+        return appended
+
+    def read(
+        self,
+        topic: str,
+        shard: int,
+        offset: int,
+        *,
+        max_records: int = 10_000,
+        max_bytes: int = 8 << 20,
+        until: int | None = None,
+    ) -> Records | None:
+        return self._log(topic, shard).read(offset, Limits(max_records, max_bytes, until))
+
+    def read_latest(self, topic: str) -> dict[bytes, bytes]:
+        values: dict[bytes, bytes] = {}
+        for log in self._compacted(topic).logs:
+            values |= compaction.latest(log)
+        return values
+
+    def compact(self, topic: str) -> None:
+        for log in self._compacted(topic).logs:
+            compaction.compact(log, self._clock())
+
+    def _compacted(self, name: str) -> Topic:
+        topic = self._topic(name)
+        if not topic.definition.compacted:
+            raise BrokerError(f"topic {name!r} is not compacted", hint="create it with compacted = true")
+        return topic
+
+    def begin_offset(self, topic: str, shard: int) -> int:
+        return self._log(topic, shard).begin
+
+    def end_offset(self, topic: str, shard: int) -> int:
+        return self._log(topic, shard).end
+
+    def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
+        return self._log(topic, shard).last_epoch(writer)
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        with self._definitions:  # or else a deletion meanwhile would leave them behind
+            for shard in offsets:
+                self._log(topic, shard)
+            self._groups.commit(group, topic, offsets)
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        self._topic(topic)
+        return self._groups.committed(group, topic)
+
+    def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
+        return self._log(topic, shard).offset_for_time(timestamp_ms)
+
+    def apply_retention(self) -> None:
+        for topic in self._all():
+            for log in topic.logs:
+                self._retain(topic, log)
+
+    def _retain(self, topic: Topic, log: ShardLog) -> None:
+        limits = topic.definition.retention_ms, topic.definition.retention_bytes
+        if limits != (None, None):
+            retention.apply_retention(log, self._clock(), *limits)
+
+    def _all(self) -> list[Topic]:
+        with self._definitions:
+            return list(self._topics.values())
+
+    def sync(self) -> None:
+        if self._flusher is not None:
+            self._flusher.check()
+        self._sync_logs()
+
+    def _sync_logs(self) -> None:
+        for topic in self._all():
+            for log in topic.logs:
+                log.sync()
+
+    def wait_for_data(self, timeout_s: float) -> bool:
+        return self._arrivals.wait(timeout_s)
+
+    def close(self) -> None:
+        if self._flusher is not None:
+            self._flusher.stop()
+        try:
+            if self._options.synced:
+                self._sync_logs()
+        finally:
+            for topic in self._all():
+                topic.close()
+            self._topics.clear()
+            self._lock.release()
+
+
+def _check_writer(writer: str | None, epoch: int | None) -> None:
+    if (writer is None) != (epoch is None):
+        raise BrokerError("an append has both a writer and an epoch, or neither")
+    if writer is not None and not 0 < len(writer.encode()) <= _MAX_WRITER_BYTES:
+        raise BrokerError(f"{writer!r} is not a writer", detail=f"it has 1 to {_MAX_WRITER_BYTES} bytes")
+    if epoch is not None and not 0 <= epoch < 2**63:
+        raise BrokerError(f"{epoch} is not an epoch", detail="epochs count from 0")

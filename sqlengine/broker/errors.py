@@ -1,0 +1,94 @@
+"""What can go wrong with topics.
+
+ServiceError
+└── BrokerError            a topic, a shard or the data folder is at fault, or was asked for the impossible
+    ├── TopicNotFound
+    ├── TopicExists
+    ├── OffsetOutOfRange   records were removed, or never existed
+    ├── BrokerFull         no space: nothing was written, the same append works once there is space
+    ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
+    ├── UnknownFormat      a file was written by another version
+    └── DataFolderLocked   another server uses the folder
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+from collections.abc import Iterable
+from pathlib import Path
+
+from parser.errors import ServiceError
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class BrokerError(ServiceError):
+    title = "broker error"
+
+
+class TopicNotFound(BrokerError):
+    pass
+
+
+class TopicExists(BrokerError):
+    pass
+
+
+class OffsetOutOfRange(BrokerError):
+    pass
+
+
+class BrokerFull(BrokerError):
+    pass
+
+
+class CorruptSegment(BrokerError):
+    pass
+
+
+class UnknownFormat(BrokerError):
+    pass
+
+
+class DataFolderLocked(BrokerError):
+    pass
+
+
+def topic_not_found(name: str, known: Iterable[str]) -> TopicNotFound:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "create the topic first"
+    return TopicNotFound(f"topic {name!r} does not exist", hint=hint)
+
+
+def offset_out_of_range(where: str, offset: int, begin: int, end: int) -> OffsetOutOfRange:
+    why = "was removed by retention" if offset < begin else "does not exist yet"
+    return OffsetOutOfRange(
+        f"offset {offset} of {where} is out of range",
+        detail=f"it {why}: the shard begins at {begin} and ends before {end}",
+        hint=f"read from an offset between {begin} and {end}",
+    )
+
+
+def cannot_write(where: str, cause: OSError) -> BrokerError:
+    detail = f"{cause.strerror}; nothing was written"
+    if cause.errno not in _NO_SPACE:
+        return BrokerError(f"cannot write to {where}", detail=detail)
+    hint = "free disk space or lower the retention of topics, then try again"
+    return BrokerFull(f"no space to write to {where}", detail=detail, hint=hint)
+
+
+def corrupt_segment(path: Path, position: int, offset: int, what: str) -> CorruptSegment:
+    return CorruptSegment(
+        f"segment {str(path)!r} is corrupt at byte {position}, offset {offset}",
+        detail=what,
+        hint="restore the file from a copy; or, to give up all records of this shard from that offset on, "
+        "cut the file at that byte (truncate -s) and delete the shard's later files",
+    )
+
+
+def unknown_format(path: Path, found: object, known: int) -> UnknownFormat:
+    return UnknownFormat(
+        f"{str(path)!r} has format {found}, this version reads format {known}",
+        hint="start the version that wrote the folder, or begin with an empty data folder",
+    )

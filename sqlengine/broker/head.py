@@ -1,0 +1,88 @@
+"""The head of a segment file: what the file is, and what the files before it have established. Format 1.
+
+    magic, format, mark, size of the state, CRC-32 of all of the head; then the state as JSON, padded to 8 bytes
+
+The state repeats the epochs per writer and the latest timestamp, so that older files can be removed and only the last
+one is read at start. The mark is random, so that no payload can look like a batch of this file.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from sqlengine.broker.codec import padded
+from sqlengine.broker.errors import corrupt_segment, unknown_format
+
+FORMAT = 1
+NEVER = -(2**63)
+_MAGIC = b"SQLTOPIC"
+_HEAD = struct.Struct("<8sIIII")
+_CRC_AT = _HEAD.size - 4
+_FIRST_READ = 4096
+
+
+class State(msgspec.Struct, frozen=True):
+    """`base` is the segment's first offset, `covers` its end offset if it is compacted.
+
+    `max_timestamp` (ms) is the latest before it; `writers` the last epochs before it, at its end if it is compacted."""
+
+    base: int
+    max_timestamp: int = NEVER
+    writers: dict[str, int] = {}
+    covers: int | None = None
+
+
+class Head(NamedTuple):
+    """A head as read: batches carry `mark` and begin at byte `start`."""
+
+    state: State
+    mark: int
+    start: int
+
+
+def new_head(state: State) -> tuple[Head, bytes]:
+    """A head and its bytes."""
+    mark = int.from_bytes(os.urandom(4), "little")
+    text = msgspec.json.encode(state)
+    checked = _HEAD.pack(_MAGIC, FORMAT, mark, len(text), 0)[:_CRC_AT]
+    crc = zlib.crc32(text, zlib.crc32(checked))
+    start = padded(_HEAD.size + len(text))
+    return Head(state, mark, start), (checked + crc.to_bytes(4, "little") + text).ljust(start, b"\0")
+
+
+def read_head(path: Path) -> Head | None:
+    """The head of the file; None when nothing worth reading is there. Raises CorruptSegment and UnknownFormat."""
+    with path.open("rb") as file:
+        content = file.read(_FIRST_READ)
+        if len(content) < _HEAD.size:
+            return None
+        magic, version, mark, size, crc = _HEAD.unpack_from(content)
+        if magic != _MAGIC:
+            raise corrupt_segment(path, 0, file_base(path), "it does not begin as a segment does")
+        if version != FORMAT:
+            raise unknown_format(path, version, FORMAT)
+        start = padded(_HEAD.size + size)
+        content += file.read(max(0, start - len(content)))
+    text = content[_HEAD.size : _HEAD.size + size]
+    if zlib.crc32(text, zlib.crc32(content[:_CRC_AT])) != crc or len(content) < start:
+        raise corrupt_segment(path, 0, file_base(path), "the checksum of its head is wrong")
+    return Head(msgspec.json.decode(text, type=State), mark, start)
+
+
+def file_name(base: int, generation: int = 0) -> str:
+    """The name of a segment file; compaction raises the generation, so that no name is used twice."""
+    return f"{base:020d}.{generation:04d}.seg"
+
+
+def file_base(path: Path) -> int:
+    return int(path.name.split(".")[0])
+
+
+def file_generation(path: Path) -> int:
+    return int(path.name.split(".")[1])

@@ -1,0 +1,258 @@
+"""The log of one shard: a folder of segments, the last of which grows."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from sqlengine.broker.base import Appended, Records
+from sqlengine.broker.codec import NO_EPOCH, Parts, Payload, decode, seal
+from sqlengine.broker.errors import (
+    BrokerError,
+    TopicNotFound,
+    cannot_write,
+    corrupt_segment,
+    offset_out_of_range,
+)
+from sqlengine.broker.head import State, file_base, file_generation, file_name
+from sqlengine.broker.reading import Limits, read_range
+from sqlengine.broker.recovery import recover
+from sqlengine.broker.segment import Segment, Tail
+
+
+class Options(NamedTuple):
+    """`durable`: an append returns when it is on disk. `synced`: a file is on disk before the next one begins."""
+
+    segment_bytes: int
+    durable: bool
+    synced: bool
+
+
+class ShardLog:
+    """One shard. Appends take turns; reads take no lock: they see the segments and tails as last published."""
+
+    def __init__(self, topic: str, shard: int, folder: Path, options: Options) -> None:
+        self.topic = topic
+        self.shard = shard
+        self.folder = folder
+        self.options = options
+        self.maintenance = threading.RLock()  # held by what removes or replaces segments
+        self._append_lock = threading.Lock()
+        self._sync_lock = threading.Lock()
+        self._closed = False
+        self._segments = _open_segments(folder, options)
+        self._writers = recover(self._segments[-1])
+
+    @staticmethod
+    def create(folder: Path, options: Options) -> None:
+        """The files of an empty shard."""
+        folder.mkdir(mode=0o700)
+        Segment.create(folder / file_name(0), State(0), durable=options.synced).close()
+
+    @property
+    def where(self) -> str:
+        return f"topic {self.topic!r} shard {self.shard}"
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return self._segments
+
+    @property
+    def begin(self) -> int:
+        return self._segments[0].base
+
+    @property
+    def end(self) -> int:
+        return self._segments[-1].tail.next_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(segment.tail.size for segment in self._segments)
+
+    def last_epoch(self, writer: str) -> int | None:
+        return self._writers.get(writer)
+
+    def append(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> Appended:
+        name = writer.encode() if writer else b""
+        with self._append_lock:
+            self._require_open()
+            if writer and self._writers.get(writer, NO_EPOCH) >= epoch:
+                return Appended(self.end, self.end, duplicate=True)
+            try:
+                segment = self._segment_for(payload.length(name))
+                base = segment.tail.next_offset
+                behind = base + payload.rows
+                batch = seal(payload, segment.mark, base, behind, timestamp, name, epoch)
+                size = segment.write(batch, durable=self.options.durable)
+            except OSError as error:
+                raise cannot_write(self.where, error) from error
+            if writer:
+                self._writers[writer] = epoch
+            segment.advance(base, size, behind, timestamp)
+            return Appended(base, behind)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise TopicNotFound(f"topic {self.topic!r} was deleted, or the broker is closed")
+
+    def _segment_for(self, length: int) -> Segment:
+        """The segment that takes a batch of `length` bytes."""
+        last = self._segments[-1]
+        if last.tail.size > last.start and last.tail.size + length > self.options.segment_bytes:
+            return self._roll(last)
+        return last
+
+    def _roll(self, last: Segment) -> Segment:
+        state = State(last.tail.next_offset, last.tail.max_timestamp, dict(self._writers))
+        with self._sync_lock:
+            if self.options.synced:
+                last.sync()  # or else a power loss could tear a file that is not the last
+            fresh = Segment.create(self.folder / file_name(state.base), state, durable=self.options.synced)
+            last.close()
+        self._segments = (*self._segments, fresh)
+        return fresh
+
+    def roll(self) -> tuple[Segment, ...]:
+        """Begins a new segment unless the last is empty; returns those before it, which never change again."""
+        with self._append_lock:
+            self._require_open()
+            last = self._segments[-1]
+            try:
+                if last.tail.size > last.start:
+                    self._roll(last)
+            except OSError as error:
+                raise cannot_write(self.where, error) from error
+            return self._segments[:-1]
+
+    def read(self, offset: int, limits: Limits) -> Records | None:
+        while True:
+            self._require_open()
+            segments = self._segments
+            begin, end = segments[0].base, segments[-1].tail.next_offset
+            stop = end if limits.until is None else limits.until
+            if not begin <= offset <= end or stop > end:
+                raise offset_out_of_range(self.where, offset if stop <= end else stop, begin, end)
+            if offset >= stop:
+                return None
+            try:
+                return read_range(self.topic, self.shard, segments, offset, limits)
+            except FileNotFoundError:
+                if segments is self._segments:
+                    raise
+                continue  # retention or compaction removed a file after we looked
+
+    def offset_for_time(self, timestamp: int) -> int:
+        while True:
+            segments = self._segments
+            place = bisect_left(segments, timestamp, key=_latest)
+            if place == len(segments):
+                return segments[-1].tail.next_offset
+            try:
+                return _first_since(segments[place], timestamp)
+            except FileNotFoundError:
+                if segments is self._segments:
+                    raise
+
+    def drop(self, count: int) -> None:
+        """Removes the first `count` segments, never the last one. The caller holds `maintenance`."""
+        with self._append_lock:
+            gone, self._segments = self._segments[:count], self._segments[count:]
+        self._remove(gone)
+
+    def replace(self, old: tuple[Segment, ...], new: Segment) -> None:
+        """Puts `new` in the place of `old`, the first segments. The caller holds `maintenance`."""
+        with self._append_lock:
+            self._segments = (new, *self._segments[len(old) :])
+        self._remove(old)
+
+    def _remove(self, segments: tuple[Segment, ...]) -> None:
+        with self._sync_lock:
+            for segment in segments:
+                segment.remove()
+
+    def sync(self) -> None:
+        """Returns when what was appended so far is on disk."""
+        with self._sync_lock:
+            if self._closed:
+                return
+            segments = self._segments
+            try:
+                for segment in segments:
+                    segment.sync()
+            except OSError as error:
+                raise BrokerError(f"cannot sync {self.where}", detail=error.strerror) from error
+            for segment in segments[:-1]:
+                segment.close()
+
+    def close(self) -> None:
+        with self._append_lock, self._sync_lock:
+            self._closed = True
+            for segment in self._segments:
+                segment.close()
+                segment.unmap()
+
+
+def _latest(segment: Segment) -> int:
+    return segment.tail.max_timestamp
+
+
+def _first_since(segment: Segment, timestamp: int) -> int:
+    """The offset of the first record since `timestamp` in a segment that has one, or whose forerunner had it."""
+    if segment.state.max_timestamp >= timestamp:
+        return segment.base
+    tail, buffer = segment.tail, segment.buffer()
+    view = memoryview(buffer)
+    for position, header in segment.batches(view, segment.position_before(timestamp, view, tail), tail):
+        if header.timestamp >= timestamp:
+            segment.check(view, position, header)
+            return _first_row_since(decode(buffer, position, header), header.base, timestamp)
+    return tail.next_offset
+
+
+def _first_row_since(parts: Parts, base: int, timestamp: int) -> int:
+    if parts.offsets is None or parts.timestamps is None:
+        return base
+    return int(parts.offsets[int(np.argmax(parts.timestamps >= timestamp))])
+
+
+def _open_segments(folder: Path, options: Options) -> tuple[Segment, ...]:
+    for unfinished in folder.glob("*.tmp"):
+        unfinished.unlink()
+    segments: list[Segment] = []
+    torn: Path | None = None
+    for path in _current_files(folder):
+        segment = Segment.open(path)
+        if segment is None:
+            torn = path
+        elif torn is not None:
+            raise corrupt_segment(torn, 0, file_base(torn), "it ends within its head, and later files follow")
+        elif segments and segment.base < (segments[-1].state.covers or 0):
+            segment.remove()  # compaction was interrupted after its result had its name
+        else:
+            segments.append(segment)
+    if torn is not None:
+        torn.unlink()  # only a power loss leaves such a file, in a mode that promises nothing then
+    if not segments:
+        base = file_base(torn) if torn is not None else 0
+        segments = [Segment.create(folder / file_name(base), State(base), durable=options.synced)]
+    for segment, following in pairwise(segments):
+        size = segment.path.stat().st_size
+        segment.tail = Tail(following.base, size, following.state.max_timestamp)
+    return tuple(segments)
+
+
+def _current_files(folder: Path) -> list[Path]:
+    """The segment files in order; of those with the same base the compacted one, the others are removed."""
+    newest: dict[int, Path] = {}
+    for path in sorted(folder.glob("*.seg"), key=file_generation):
+        replaced = newest.get(file_base(path))
+        if replaced is not None:
+            replaced.unlink()
+        newest[file_base(path)] = path
+    return [newest[base] for base in sorted(newest)]

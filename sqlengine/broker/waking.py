@@ -1,0 +1,58 @@
+"""What goes on beside appends and reads: waking who waits for data, and syncing now and then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from sqlengine.broker.errors import BrokerError
+
+
+class Arrivals:
+    """Counts appends, so that a thread can wait for those that it has not seen yet."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition(threading.Lock())
+        self._count = 0
+        self._seen = threading.local()
+
+    def notify(self) -> None:
+        with self._condition:
+            self._count += 1
+            self._condition.notify_all()
+
+    def wait(self, timeout_s: float) -> bool:
+        """False when nothing came since this thread's last call and within `timeout_s`."""
+        seen = getattr(self._seen, "count", 0)
+        with self._condition:
+            came = self._condition.wait_for(lambda: self._count > seen, timeout_s)
+            self._seen.count = self._count
+        return came
+
+
+class Flusher:
+    """Calls `sync` every `interval_s` in a thread of its own. A failure is raised by the next `check`."""
+
+    def __init__(self, sync: Callable[[], None], interval_s: float) -> None:
+        self._sync = sync
+        self._interval_s = interval_s
+        self._error: OSError | BrokerError | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="broker-sync", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._interval_s):
+            try:
+                self._sync()
+            except (OSError, BrokerError) as error:
+                self._error = error
+
+    def check(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise BrokerError("appended records could not be synced to disk", detail=str(error)) from error
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()

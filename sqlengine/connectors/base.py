@@ -1,0 +1,102 @@
+"""What a connector is: sources made of shards that are read by offset, and sinks that take an epoch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.types import DataType
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.broker.base import Broker
+from sqlengine.formats.base import Option as Option
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive records of one shard: offsets from `start` (included) to `end` (excluded; the next read's start).
+
+    Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows made by the connector
+    itself, such as datagen's, by column name). `metadata` holds columns by metadata key ('timestamp', 'offset', …)."""
+
+    shard: str
+    start: int
+    end: int
+    num_rows: int
+    records: pa.Array | None = None
+    columns: Mapping[str, pa.Array] | None = None
+    offsets: npt.NDArray[np.int64] | None = None
+    metadata: Mapping[str, pa.Array] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """A table's records. Offsets are integers that only grow within a shard; what they count is the connector's business
+    (records, bytes). Everything is called from the graph's thread and must not block."""
+
+    bounded: bool
+
+    def shards(self) -> list[str]:
+        """All shards there are now; more may appear later, none disappears."""
+
+    def start(self, shard: str) -> int:
+        """The offset at which a new job begins, by the table's startup mode."""
+
+    def end(self, shard: str) -> int | None:
+        """The offset after the last record there is now. None when the source cannot know."""
+
+    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+        """Records from `offset` on, at most `max_rows`; None when there are none now. With `until`, exactly the records
+        before that offset and no others, however many: a replay reads the ranges that its epochs recorded. What was
+        read once can be read again with equal bytes."""
+
+    def close(self) -> None: ...
+
+
+class Sink(Protocol):
+    """Where a table's rows go. One sink per table and graph; the graph's id is the `writer` it was opened with.
+
+    Exactly once: `write` any number of times, then `commit(epoch)`: all rows since the last commit become visible
+    together, once, even if the same epoch is committed again after a crash. `last_epoch` is what it knows of that."""
+
+    guarantee: ClassVar[str]  # 'exactly-once' or 'at-least-once', shown by EXPLAIN
+
+    def last_epoch(self) -> int | None:
+        """The last epoch that this writer committed, over restarts; None when there is none."""
+
+    def write(self, batch: Batch) -> None:
+        """Takes rows of the table's schema. May fail with SqlError; the job that writes is then at fault."""
+
+    def commit(self, epoch: int) -> int:
+        """Makes the rows visible, and gives their number. An epoch that was committed before adds nothing."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What connectors may use: the broker (None in a script without a data folder), the clock in ms, the graph's id,
+    the output stream of `print`."""
+
+    broker: Broker | None
+    clock: Callable[[], int]
+    writer: str
+    print_line: Callable[[str], None] = print
+
+
+class Connector(Protocol):
+    """One file in this folder defines one of these and registers it with `@connector('name')`."""
+
+    name: ClassVar[str]
+    options: ClassVar[Mapping[str, Option]]  # besides 'connector', 'format' and the format's own
+    metadata: ClassVar[Mapping[str, DataType]]  # by metadata key
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """Opens the table for reading; UnsupportedError if it can only be written."""
+
+    def sink(self, table: Table, environment: Environment) -> Sink:
+        """Opens the table for writing; UnsupportedError if it can only be read."""

@@ -1,0 +1,106 @@
+"""What SHOW and DESCRIBE say, in the columns that Flink gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+from parser.errors import UnknownObject, UnsupportedError
+from parser.statements import Name, Show
+from parser.types import BOOLEAN, STRING, Column, Schema
+from planner.catalog import Catalog, CatalogObject, Function, Table, View
+from sqlengine.batch import Batch, from_pydict
+from udf.registry import names as function_names
+
+_DESCRIBE = Schema(
+    (
+        Column("name", STRING),
+        Column("type", STRING),
+        Column("null", BOOLEAN),
+        Column("key", STRING),
+        Column("extras", STRING),
+        Column("watermark", STRING),
+    )
+)
+
+
+def one_column(name: str, values: Sequence[str]) -> Batch:
+    """A result of one STRING column."""
+    return from_pydict(Schema((Column(name, STRING),)), {name: list(values)})
+
+
+def show(catalog: Catalog, statement: Show) -> Batch:
+    """SHOW …; what it cannot show is refused by name."""
+    what = statement.what
+    if what in ("CREATE TABLE", "CREATE VIEW", "COLUMNS"):
+        held = _held(catalog, statement.name or ())
+        return one_column("result", [create_text(held)]) if what != "COLUMNS" else describe(catalog, held.name)
+    lists: dict[str, tuple[str, Callable[[], Sequence[str]]]] = {
+        "TABLES": ("table name", lambda: sorted(catalog.names(Table) + catalog.names(View))),
+        "VIEWS": ("view name", lambda: catalog.names(View)),
+        "FUNCTIONS": ("function name", lambda: sorted({*map(str.lower, function_names()), *catalog.names(Function)})),
+        "USER FUNCTIONS": ("function name", lambda: catalog.names(Function)),
+        "CATALOGS": ("catalog name", lambda: sorted({c for c, _ in catalog.databases})),
+        "DATABASES": ("database name", lambda: sorted(d for c, d in catalog.databases if c == catalog.catalog)),
+        "CURRENT CATALOG": ("current catalog name", lambda: [catalog.catalog]),
+        "CURRENT DATABASE": ("current database name", lambda: [catalog.database]),
+    }
+    if what not in lists:
+        raise UnsupportedError(f"SHOW {what} is not supported here", position=statement.position)
+    name, values = lists[what]
+    pattern = None if statement.like is None else statement.like.replace("%", "*").replace("_", "?")
+    return one_column(name, [v for v in values() if pattern is None or fnmatchcase(v, pattern)])
+
+
+def describe(catalog: Catalog, name: Name) -> Batch:
+    """The columns of a table or view."""
+    held = _held(catalog, name)
+    schema = held.schema if isinstance(held, Table) else held.plan.schema
+    extras, key, watermark = ({}, (), None) if isinstance(held, View) else _about(held)
+    data: dict[str, list[object]] = {
+        "name": list(schema.names),
+        "type": [str(c.type.with_nullable(True)) for c in schema],
+        "null": [c.type.nullable for c in schema],
+        "key": [f"PRI({', '.join(key)})" if c.name in key else None for c in schema],
+        "extras": [extras.get(c.name) for c in schema],
+        "watermark": [watermark[1] if watermark and watermark[0] == c.name else None for c in schema],
+    }
+    return from_pydict(_DESCRIBE, data)
+
+
+def _held(catalog: Catalog, name: Name) -> Table | View:
+    held = catalog.get(name)
+    if not isinstance(held, Table | View):
+        raise UnknownObject(f"table or view '{'.'.join(name)}' does not exist", hint="SHOW TABLES lists all")
+    return held
+
+
+def _about(table: Table) -> tuple[dict[str, str], tuple[str, ...], tuple[str, str] | None]:
+    extras = {n: f"AS {e}" for n, e in table.computed}
+    for m in table.metadata:
+        extras[m.column.name] = f"METADATA FROM '{m.key}'" + (" VIRTUAL" if m.virtual else "")
+    watermark = (table.watermark.column, str(table.watermark.expression)) if table.watermark else None
+    return extras, table.primary_key, watermark
+
+
+def create_text(item: CatalogObject) -> str:
+    """The CREATE statement that makes the object again."""
+    name = ".".join(f"`{part}`" for part in item.name)
+    if isinstance(item, View):
+        return item.sql
+    if isinstance(item, Function):
+        return f"CREATE FUNCTION {name} AS '{item.class_name}' LANGUAGE {item.language}"
+    extras, key, watermark = _about(item)
+    lines = []
+    for column in item.schema:
+        extra = extras.get(column.name, "")
+        kind = "" if extra.startswith("AS ") else f" {column.type.with_nullable(True).plain}"
+        null = "" if column.type.nullable or extra.startswith("AS ") else " NOT NULL"
+        lines.append(f"  `{column.name}`{kind}{null} {extra}".rstrip())
+    if watermark:
+        lines.append(f"  WATERMARK FOR `{watermark[0]}` AS {watermark[1]}")
+    if key:
+        lines.append(f"  PRIMARY KEY ({', '.join(f'`{k}`' for k in key)}) NOT ENFORCED")
+    options = ",\n".join(f"  '{k}' = '{v}'" for k, v in sorted(item.options.items()))
+    temporary = "TEMPORARY " if item.temporary else ""
+    return f"CREATE {temporary}TABLE {name} (\n" + ",\n".join(lines) + f"\n) WITH (\n{options}\n)"

@@ -1,0 +1,68 @@
+"""From a physical node to its operator: the one table of what implements what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from parser.errors import UnsupportedError
+from planner.logical import AssignWatermark, Project, Scan, Union, Values, WindowAggregate, WindowAssign
+from planner.physical import PhysicalNode, RulesPlan
+from rules.options import Options
+from rules.ruleset import RuleSet
+from sqlengine.expressions import evaluate
+from sqlengine.formats.registry import decoder_for
+from sqlengine.operators.base import Operator
+from sqlengine.operators.project import ProjectOperator
+from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
+from sqlengine.operators.scan import ScanOperator
+from sqlengine.operators.union import UnionOperator
+from sqlengine.operators.values import ValuesOperator
+from sqlengine.operators.watermark import WatermarkOperator
+from sqlengine.operators.window_aggregate import WindowAggregateOperator
+from sqlengine.operators.window_assign import WindowAssignOperator
+
+
+class OperatorFactory:
+    """Builds operators. `options` are the switches of the rules; `folder` keeps compiled pattern databases."""
+
+    def __init__(self, options: Options | None = None, folder: Path | None = None) -> None:
+        self._options = options or Options(folder=folder)
+
+    def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
+        """Whether the running operator of `old` does for `new`: only where it goes may differ."""
+        if isinstance(new.plan, RulesPlan):
+            return old.plan == new.plan
+        return not isinstance(new.plan, Scan | Project) or old.columns == new.columns
+
+    def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
+        """A new operator. A set of rules is made from the one that runs, so that only the difference is compiled."""
+        plan = node.plan
+        match plan:
+            case RulesPlan():
+                return RulesOperator(self._compile(plan, previous))
+            case Scan():
+                names = set(node.columns)
+                columns = tuple(c for c in plan.table.physical if c.name in names)
+                return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns))
+            case Project():
+                return ProjectOperator(plan, node.columns, _owner(node))
+            case AssignWatermark():
+                return WatermarkOperator(plan, evaluate)
+            case WindowAssign():
+                return WindowAssignOperator(plan)
+            case WindowAggregate():
+                return WindowAggregateOperator(plan)
+            case Union():
+                return UnionOperator(plan.schema, len(plan.inputs))
+            case Values():
+                return ValuesOperator(plan)
+        raise UnsupportedError(f"the embedded executor cannot run {type(plan).__name__}")
+
+    def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:
+        held = previous.compiled if isinstance(previous, RulesOperator) else None
+        return compile_rules(plan, RuleSet.empty(self._options), held)
+
+
+def _owner(node: PhysicalNode) -> str:
+    """The job that a row in error belongs to; rows that several jobs share belong to the table."""
+    return next(iter(node.jobs)) if len(node.jobs) == 1 else ""

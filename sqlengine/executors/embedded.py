@@ -1,0 +1,147 @@
+"""Runs a physical plan in this process: batches are pushed through the operators in topological order."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from parser.types import Schema
+from planner.physical import Edge, PhysicalNode, PhysicalPlan
+from sqlengine.batch import Batch
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.operators.base import ERROR_PORT, Operator
+from sqlengine.state.table import KeyedTable
+
+SinkWrite = Callable[[str, Batch], None]
+
+
+class NodeContext:
+    """What one operator gets: its counters, and tables that live as long as its node does."""
+
+    def __init__(self, node: str, tables: dict[str, KeyedTable], restored: Mapping[str, pa.Table]) -> None:
+        self.counters: Counter[str] = Counter()
+        self._node = node
+        self._tables = tables
+        self._restored = restored
+
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+        """The operator's table; filled from what was restored under its name, if anything was."""
+        full = f"{self._node}/{name}"
+        if full not in self._tables:
+            self._tables[full] = table = KeyedTable(full, keys, values, exchange)
+            if full in self._restored:
+                table.load(self._restored[full])
+        return self._tables[full]
+
+
+@dataclass
+class RunningNode:
+    """An operator and where its output goes."""
+
+    node: PhysicalNode
+    operator: Operator
+    context: NodeContext
+    edges: dict[int, list[Edge]]
+    rank: int
+
+
+@dataclass
+class Prepared:
+    """A plan made ready beside the stream; `switch` puts it in place between two epochs."""
+
+    plan: PhysicalPlan
+    operators: dict[str, Operator] = field(default_factory=dict)
+
+
+class EmbeddedExecutor:
+    """One per graph. `prepare` may run in any thread, everything else in the graph's."""
+
+    def __init__(self, factory: OperatorFactory) -> None:
+        self._factory = factory
+        self.plan = PhysicalPlan()
+        self.running: dict[str, RunningNode] = {}
+        self.tables: dict[str, KeyedTable] = {}
+        self.errors: list[Batch] = []
+
+    def prepare(self, plan: PhysicalPlan) -> Prepared:
+        """Builds the operators that the plan needs and that are not running as they are: patterns compile here."""
+        prepared = Prepared(plan)
+        for node in plan.nodes.values():
+            held = self.running.get(node.id)
+            if held is None or not self._factory.reusable(held.node, node):
+                prepared.operators[node.id] = self._factory.build(node, held.operator if held else None)
+        return prepared
+
+    def switch(self, prepared: Prepared, restored: Mapping[str, pa.Table] | None = None) -> None:
+        """Puts a prepared plan in place: operators that stay keep their tables, those that go are closed and their
+        tables dropped, new ones are opened (over `restored` tables, if there are any for them)."""
+        running: dict[str, RunningNode] = {}
+        for rank, node in enumerate(prepared.plan.nodes.values()):
+            held = self.running.pop(node.id, None)
+            new = prepared.operators.get(node.id)
+            if held is not None and new is not None:
+                held.operator.close()
+            context = held.context if held else NodeContext(node.id, self.tables, restored or {})
+            operator = new or (held.operator if held else self._factory.build(node, None))
+            if held is None or new is not None:
+                operator.open(context)
+            running[node.id] = RunningNode(node, operator, context, _by_port(node.edges), rank)
+        for gone in self.running.values():
+            gone.operator.close()
+        self.running, self.plan = running, prepared.plan
+        self.tables = {n: t for n, t in self.tables.items() if n.split("/", 1)[0] in running}
+        for node in running.values():
+            node.context._tables = self.tables
+
+    def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
+        """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind; rows for sinks go to
+        `write`, dead letters to `self.errors`. Nodes work in topological order, so each sees its inputs complete."""
+        waiting: dict[str, list[tuple[int, Batch]]] = {node: [(0, batch)]}
+        queue = [(self.running[node].rank, node)]
+        while queue:
+            _, name = heapq.heappop(queue)
+            current = self.running[name]
+            for port, part in waiting.pop(name):
+                for out_port, result in current.operator.process(port, part):
+                    if out_port == ERROR_PORT:
+                        self.errors.append(result)
+                    else:
+                        self._route(current.edges.get(out_port, ()), result, waiting, queue, write)
+
+    def _route(
+        self,
+        edges: Iterable[Edge],
+        batch: Batch,
+        waiting: dict[str, list[tuple[int, Batch]]],
+        queue: list[tuple[int, str]],
+        write: SinkWrite,
+    ) -> None:
+        for edge in edges:
+            if edge.target in self.plan.sinks:
+                if batch.num_rows:
+                    write(edge.target, batch)
+                continue
+            if edge.target not in waiting:
+                waiting[edge.target] = []
+                heapq.heappush(queue, (self.running[edge.target].rank, edge.target))
+            waiting[edge.target].append((edge.target_port, batch))
+
+    def take_errors(self) -> list[Batch]:
+        """Dead letters since the last call."""
+        errors, self.errors = self.errors, []
+        return errors
+
+    def close(self) -> None:
+        for node in self.running.values():
+            node.operator.close()
+
+
+def _by_port(edges: Iterable[Edge]) -> dict[int, list[Edge]]:
+    result: dict[int, list[Edge]] = {}
+    for edge in edges:
+        result.setdefault(edge.port, []).append(edge)
+    return result

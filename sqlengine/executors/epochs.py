@@ -1,0 +1,112 @@
+"""The epoch log: what each step of a graph depended on, written before the step's output.
+
+An epoch is one step of a graph from one position to the next. Its record holds whatever processing depends on besides
+state and rows, so that after a crash the same steps give the same rows. Hot changes, shards that appear and sources
+that end are entries of the same log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from parser.errors import ServiceError
+from sqlengine.broker.base import Broker
+
+EPOCHS = "_epochs"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets [start, end) of one shard of one source (the scan's id in the graph)."""
+
+    source: str
+    shard: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A hot change between two epochs: the graph's version after it, the job versions that came (0: the job went),
+    where the sources that came with it begin, and jobs that took up the state of another name (new name to old)."""
+
+    version: int
+    jobs: dict[str, int] = field(default_factory=dict)
+    starts: dict[str, dict[str, int]] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time; `ended`: sources whose
+    bounded input is read to its end; `proctime` in ms; `change` stands alone in its record."""
+
+    graph: str
+    epoch: int
+    version: int
+    proctime: int
+    seed: int
+    ranges: tuple[Range, ...] = ()
+    opened: tuple[tuple[str, str], ...] = ()
+    ended: tuple[str, ...] = ()
+    change: Change | None = None
+    format: int = FORMAT
+
+
+class EpochLog(Protocol):
+    """Where records go. `offset` counts records; a checkpoint remembers the one behind its epoch."""
+
+    def append(self, record: EpochRecord) -> int:
+        """Writes the record and gives the offset behind it."""
+
+    def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
+        """Records of this graph from `offset` on, each with the offset behind it."""
+
+
+class TopicEpochLog:
+    """The log as a topic of the broker; graphs share it, records carry the graph's id as their key."""
+
+    def __init__(self, broker: Broker, graph: str) -> None:
+        broker.create_topic(EPOCHS, retention_bytes=1 << 30, if_not_exists=True)
+        self._broker = broker
+        self._graph = graph
+
+    def append(self, record: EpochRecord) -> int:
+        value = msgspec.json.encode(record)
+        key = record.graph.encode()
+        done = self._broker.append(EPOCHS, 0, [value], keys=[key], timestamp_ms=record.proctime)
+        return done.next_offset
+
+    def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
+        offset = max(offset, self._broker.begin_offset(EPOCHS, 0))
+        while (records := self._broker.read(EPOCHS, 0, offset)) is not None:
+            for value, at in zip(records.values.to_pylist(), records.offsets.tolist(), strict=True):
+                record = decode_record(value)
+                if record.graph == self._graph:
+                    yield at + 1, record
+            offset = records.next_offset
+
+
+class NoLog:
+    """For scripts, which begin anew when they are killed."""
+
+    def append(self, record: EpochRecord) -> int:
+        return 0
+
+    def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
+        return iter(())
+
+
+def decode_record(value: bytes) -> EpochRecord:
+    """A record from its JSON; refuses other formats."""
+    record = msgspec.json.decode(value, type=EpochRecord)
+    if record.format != FORMAT:
+        raise ServiceError(
+            f"an epoch record has format {record.format}, this version reads {FORMAT}",
+            hint="start the version that wrote the data folder, or begin with an empty one",
+        )
+    return record

@@ -1,0 +1,74 @@
+"""The sources of a graph: which shards there are, how far each is read, and what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from parser.types import Column, Schema
+from planner.logical import Scan
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Chunk, Source
+from sqlengine.operators.scan import raw_schema
+
+
+@dataclass
+class RunningSource:
+    """One scan of the graph being read. `positions`: the next offset by shard; `ended` once bounded input is over."""
+
+    scan: Scan
+    source: Source
+    positions: dict[str, int] = field(default_factory=dict)
+    ended: bool = False
+
+    def __post_init__(self) -> None:
+        metadata = self.scan.table.metadata
+        self._metadata = Schema(tuple(Column(m.key, m.column.type) for m in metadata))
+        self._raw = raw_schema(self._metadata)
+
+    def begin(self) -> dict[str, int]:
+        """Takes up all shards that there are now at the offsets where a new job begins."""
+        self.positions = {shard: self.source.start(shard) for shard in self.source.shards()}
+        return dict(self.positions)
+
+    def new_shards(self) -> list[str]:
+        """Shards that appeared since; they are read from their beginning."""
+        return [s for s in self.source.shards() if s not in self.positions] if not self.ended else []
+
+    def poll(self, max_rows: int) -> Iterator[Chunk]:
+        """What can be read now, one chunk a shard."""
+        for shard, offset in self.positions.items():
+            chunk = self.source.read(shard, offset, max_rows=max_rows)
+            if chunk is not None:
+                yield chunk
+
+    def exhausted(self) -> bool:
+        """Whether bounded input is read to its end now."""
+        if not self.source.bounded or self.ended:
+            return False
+        return all(offset >= (self.source.end(shard) or 0) for shard, offset in self.positions.items())
+
+    def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
+        """The chunk as the scan operator takes it."""
+        if chunk.columns is not None:
+            schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))
+            columns = tuple(chunk.columns[c.name] for c in schema)
+            return Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+        assert chunk.records is not None and chunk.offsets is not None
+        extra = [chunk.metadata[m.key] for m in self.scan.table.metadata]
+        columns = (chunk.records, pa.array(chunk.offsets), *extra)
+        return Batch(self._raw, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+
+    def tick(self, shard: str, proctime: int, watermark: int) -> Batch:
+        """An empty batch from `shard` ('' for the source as a whole)."""
+        columns = tuple(pa.array([], c.type.arrow) for c in self._raw)
+        return Batch(self._raw, columns, 0, proctime, watermark, origin=shard)
+
+
+def positions_of(sources: Mapping[str, RunningSource]) -> dict[str, dict[str, int]]:
+    """Next offsets by source and shard, as a checkpoint keeps them."""
+    return {name: dict(s.positions) for name, s in sources.items()}
+
+

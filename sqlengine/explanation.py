@@ -1,0 +1,98 @@
+"""EXPLAIN: the plan after every arrow, and what of it is shared with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from planner.cut import Stage, cut
+from planner.explain import explain, explain_json, steps
+from planner.logical import LogicalPlan, Sink
+from planner.merge import Graph, merge
+from planner.optimizer import optimize
+from planner.physical import PhysicalPlan, RulesPlan, lower
+
+Json: TypeAlias = None | bool | int | str | list["Json"] | dict[str, "Json"]
+
+
+def explain_sinks(plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None = None, job: str = "") -> str:
+    """All steps as text: after binding, after each pass that changed something, merged, cut, and what runs."""
+    parts = []
+    for plan in plans:
+        parts += [f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)]
+    merged = merged_with(plans, disabled, graph, job)
+    parts.append(f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}")
+    parts.append("== stages ==\n" + "\n".join(_stage_text(s) for s in cut(merged)))
+    parts.append("== operators ==\n" + _physical_text(lower(merged), job))
+    return "\n\n".join(parts)
+
+
+def explain_sinks_json(
+    plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None = None, job: str = ""
+) -> Json:
+    """The same for programs."""
+    merged = merged_with(plans, disabled, graph, job)
+    mine = [merged.nodes[i] for i in merged.jobs.get(job, ())]
+    return {
+        "steps": [
+            [{"step": name, "plan": explain_json(after)} for name, after in steps(plan, disabled=disabled)]
+            for plan in plans
+        ],
+        "graph": [
+            {
+                "id": n.id,
+                "operation": type(n.plan).__name__,
+                "label": n.plan.label,
+                "inputs": list(n.inputs),
+                "shared_with": sorted(n.jobs - {job}),
+            }
+            for n in mine
+        ],
+        "stages": [
+            {"id": s.id, "nodes": list(s.nodes), "exchange": list(s.exchange) if s.exchange is not None else None}
+            for s in cut(merged)
+            if any(merged.nodes[i] in mine for i in s.nodes)
+        ],
+    }
+
+
+def merged_with(plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None, job: str) -> Graph:
+    """The graph as it would be with these plans as the job."""
+    sinks = []
+    for place, plan in enumerate(plans):
+        optimised = optimize(plan, disabled=disabled)
+        assert isinstance(optimised, Sink)
+        sinks.append(Sink(optimised.input, optimised.table, job, place))
+    return merge(graph or Graph(), {job: sinks})
+
+
+def _graph_text(graph: Graph, job: str) -> str:
+    lines = []
+    for name in graph.jobs[job]:
+        node = graph.nodes[name]
+        others = sorted(node.jobs - {job})
+        shared = ""
+        if others:
+            shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+            shared = f"  [shared with {shown}]"
+        lines.append(f"{name[:8]} {type(node.plan).__name__} {node.plan.label}".rstrip() + shared)
+    return "\n".join(lines)
+
+
+def _stage_text(stage: Stage) -> str:
+    exchange = "" if stage.exchange is None else f" by ({', '.join(stage.exchange) or 'nothing: bucket 0'})"
+    return f"stage {stage.id}{exchange}: {', '.join(n[:8] for n in stage.nodes)}"
+
+
+def _physical_text(plan: PhysicalPlan, job: str) -> str:
+    lines = []
+    for node in plan.nodes.values():
+        if job not in node.jobs:
+            continue
+        what = (
+            f"Rules: {len(node.plan.predicates)} filters, {len(node.plan.routes)} routes to sinks"
+            if isinstance(node.plan, RulesPlan)
+            else f"{type(node.plan).__name__} {node.plan.label}".rstrip()
+        )
+        lines.append(f"{what}  -> {', '.join(node.columns)}")
+    return "\n".join(lines)

@@ -1,0 +1,101 @@
+"""Scalar expressions, compiled once to closures over batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import PlanError
+from parser.types import DataType
+from planner.scalar import Call, ColumnRef, Literal, Scalar
+from sqlengine.batch import Batch
+from udf.registry import Definition, KernelContext, call, lookup
+from udf.vector import Vector
+
+Evaluator: TypeAlias = Callable[[Batch], Vector]
+
+# Proof that values were reused within a batch, and the switch that turns it off ('optimizer.expression-memo').
+counters: Counter[str] = Counter()
+memo_enabled = True
+
+
+def evaluate(expression: Scalar, batch: Batch) -> Vector:
+    """The expression's value for every row, and the rows where it has none. Deterministic calls are computed once per
+    batch, whoever asks."""
+    return compile_expression(expression)(batch)
+
+
+@lru_cache(maxsize=65536)
+def compile_expression(expression: Scalar) -> Evaluator:
+    """A closure that evaluates `expression`; equal expressions share one."""
+    match expression:
+        case Literal():
+            constant = Vector(to_scalar(expression))
+            return lambda batch: constant
+        case ColumnRef(name=name):
+            return lambda batch: Vector(batch.column(name))
+        case Call():
+            return _compile_call(expression)
+
+
+def to_scalar(literal: Literal) -> pa.Scalar:
+    """The literal as an Arrow scalar of its type; integers stand for dates and times in their Arrow unit."""
+    kind = literal.type.arrow
+    if literal.value is not None and pa.types.is_temporal(kind):
+        storage = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.scalar(literal.value, storage).cast(kind)
+    return pa.scalar(literal.value, kind)
+
+
+def _compile_call(expression: Call) -> Evaluator:
+    definition = lookup(expression.function)
+    if definition is None:
+        raise PlanError(f"unknown function '{expression.function}'", position=expression.position)
+    arguments = [compile_expression(a) for a in expression.args]
+    types = tuple(a.type for a in expression.args)
+    compute = _kernel(definition, arguments, types, expression.type)
+    return _remembered(expression.digest, compute) if expression.deterministic else compute
+
+
+def _kernel(
+    definition: Definition, arguments: Sequence[Evaluator], types: tuple[DataType, ...], result: DataType
+) -> Evaluator:
+    def compute(batch: Batch) -> Vector:
+        context = KernelContext(
+            num_rows=batch.num_rows,
+            result_type=result,
+            arg_types=types,
+            proctime_ms=batch.proctime,
+            seed=batch.seed,
+            zone="UTC",
+        )
+        return call(definition, [a(batch) for a in arguments], context)
+
+    return compute
+
+
+def _remembered(digest: str, compute: Evaluator) -> Evaluator:
+    def reuse(batch: Batch) -> Vector:
+        if not memo_enabled:
+            return compute(batch)
+        held = batch.memo.get(digest)
+        if held is None:
+            held = batch.memo[digest] = compute(batch)
+            counters["expressions_computed"] += 1
+        else:
+            counters["expressions_reused"] += 1
+        return cast(Vector, held)
+
+    return reuse
+
+
+def truth(vector: Vector, num_rows: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Where a BOOLEAN vector is TRUE: not FALSE, not NULL, not in error."""
+    values = vector.array(num_rows)
+    result = np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return result if vector.errors is None else result & ~vector.errors.mask

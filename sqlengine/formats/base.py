@@ -1,0 +1,69 @@
+"""What a format is: bytes to columns and back, with the bad records apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.types import Schema
+from sqlengine.batch import Batch
+
+
+@dataclass(frozen=True)
+class Option:
+    """One WITH option: `parse` checks and converts its text (ValueError says what is wrong); `default` is text."""
+
+    parse: Callable[[str], object] = str
+    required: bool = False
+    default: str | None = None
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """Record `row` of what was to be decoded cannot be: `reason` in words, naming the column where there is one."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """`columns` by the decoder's schema. `rows[i]` is the record that row i came from (None when each record gave one
+    row, in order); records in `bad` gave none."""
+
+    columns: tuple[pa.Array, ...]
+    num_rows: int
+    rows: npt.NDArray[np.int64] | None = None
+    bad: tuple[BadRecord, ...] = ()
+
+
+class Decoder(Protocol):
+    """Made for one set of columns; called once a batch for all jobs."""
+
+    def decode(self, records: pa.Array) -> Decoded:
+        """`records` is a BinaryArray without NULLs. Never raises for data."""
+
+
+class Encoder(Protocol):
+    def encode(self, batch: Batch) -> pa.Array:
+        """One BinaryArray entry per row (row kinds are not the business of append-only formats)."""
+
+
+class Format(Protocol):
+    """One file in this folder defines one of these and registers it with `@format_('json')`. Options arrive without the
+    format's prefix ('fail-on-missing-field', not 'json.fail-on-missing-field'); an unknown one is refused by name."""
+
+    name: ClassVar[str]
+    line_separated: ClassVar[bool]
+    options: ClassVar[Mapping[str, Option]]  # without the prefix
+
+    def decoder(self, schema: Schema, options: Mapping[str, str]) -> Decoder:
+        """PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
+
+    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder: ...

@@ -1,0 +1,88 @@
+"""Checking WITH options against their declarations: every mistake is named, with what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+
+from parser.errors import PlanError
+from sqlengine.formats.base import Option
+
+
+def boolean(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("expected 'true' or 'false'")
+    return lowered == "true"
+
+
+def integer(text: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise ValueError("expected an integer") from None
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """An integer of `least` or more."""
+
+    def parse(text: str) -> int:
+        value = integer(text)
+        if value < least:
+            raise ValueError(f"expected an integer of {least} or more")
+        return value
+
+    return parse
+
+
+def number(text: str) -> float:
+    try:
+        return float(text.strip())
+    except ValueError:
+        raise ValueError("expected a number") from None
+
+
+def choice(*values: str) -> Callable[[str], str]:
+    """One of `values`, whatever the case; as it is written in `values`."""
+    known = {v.lower(): v for v in values}
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in known:
+            raise ValueError("expected " + " or ".join(f"'{v}'" for v in values))
+        return known[text.strip().lower()]
+
+    return parse
+
+
+def character(text: str) -> str:
+    if len(text) != 1:
+        raise ValueError("expected a single character")
+    return text
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str | None:
+    """A hint for a name that is not known, None when nothing is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else None
+
+
+def parse_options(given: Mapping[str, str], declared: Mapping[str, Option], owner: str) -> dict[str, object]:
+    """Every declared option's value by name, None where it is neither given nor has a default.
+
+    PlanError for an unknown name, a bad value or a required option that is missing; `owner` says whose they are."""
+    for name in given:
+        if name not in declared:
+            hint = did_you_mean(name, declared) or "known options: " + (", ".join(sorted(declared)) or "none")
+            raise PlanError(f"unknown option '{name}' of {owner}", hint=hint)
+    return {name: _value(name, option, given.get(name, option.default), owner) for name, option in declared.items()}
+
+
+def _value(name: str, option: Option, text: str | None, owner: str) -> object:
+    if text is None:
+        if option.required:
+            raise PlanError(f"{owner} needs the option '{name}'", hint=option.doc or None)
+        return None
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        raise PlanError(f"bad value '{text}' for option '{name}' of {owner}", detail=str(error)) from None

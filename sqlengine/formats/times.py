@@ -1,0 +1,186 @@
+"""Dates and times as Flink's formats write and read them, for single values and for whole columns.
+
+'SQL' is `2020-01-02 12:34:56.789` (with a Z behind it for TIMESTAMP_LTZ), 'ISO-8601' has a T between date and time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import DataType, Root, unit
+
+SQL = "SQL"
+ISO = "ISO-8601"
+
+NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+IntArray = npt.NDArray[np.int64]
+
+_INT64 = range(-(2**63), 2**63)
+_EPOCH = date(1970, 1, 1).toordinal()
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146097  # the Gregorian calendar repeats
+
+_DATE = r"([0-9]{4}|\+[0-9]{5,10}|-[0-9]{4,10})-([0-9]{2})-([0-9]{2})"
+_TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{0,9}))?"
+_SHORT_TIME = r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?"
+_DATE_ONLY = re.compile(_DATE)
+_TIME_ONLY = re.compile(_TIME)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a timestamp is written: `strict` refuses 30 February and 24:00, which Flink otherwise moves."""
+
+    pattern: re.Pattern[str]
+    strict: bool
+
+
+_FORMS = {
+    (Root.TIMESTAMP, SQL): _Form(re.compile(f"{_DATE} {_TIME}"), strict=False),
+    (Root.TIMESTAMP, ISO): _Form(re.compile(f"{_DATE}[Tt]{_SHORT_TIME}"), strict=True),
+    (Root.TIMESTAMP_LTZ, SQL): _Form(re.compile(f"{_DATE} {_TIME}Z"), strict=False),
+    (Root.TIMESTAMP_LTZ, ISO): _Form(re.compile(f"{_DATE}T{_SHORT_TIME}Z"), strict=False),
+}
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01 of an ISO date; None where `text` is none."""
+    found = _DATE_ONLY.fullmatch(text)
+    return _days(found.group(1), found.group(2), found.group(3), strict=True) if found else None
+
+
+def parse_time(text: str) -> int | None:
+    """Nanoseconds of the day; 24:00:00 is 0, as in Flink. None where `text` is no time."""
+    found = _TIME_ONLY.fullmatch(text)
+    nanos = _nanos(*found.groups()) if found else None
+    return None if nanos is None else nanos % (86400 * 10**9)
+
+
+def parse_timestamp(text: str, root: Root, standard: str, precision: int) -> int | None:
+    """Units of the Arrow type since 1970-01-01, cut to `precision`'s unit; None where `text` is none or out of range."""
+    form = _FORMS[root, standard]
+    found = form.pattern.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, *time = found.groups()
+    days = _days(year, month, day, strict=form.strict)
+    nanos = _nanos(*time)
+    if days is None or nanos is None or (form.strict and nanos >= 86400 * 10**9):
+        return None
+    value = (days * 86400 * 10**9 + nanos) // NANOS[unit(precision)]
+    return value if value in _INT64 else None
+
+
+def _days(year_text: str, month_text: str, day_text: str, *, strict: bool) -> int | None:
+    year, month, day = int(year_text), int(month_text), int(day_text)
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    cycles, of_cycle = divmod(year - 1, _CYCLE_YEARS)
+    leap = of_cycle % 4 == 3 and (of_cycle % 100 != 99 or of_cycle == 399)
+    length = 29 if leap and month == 2 else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
+    if day > length and strict:
+        return None
+    first = date(of_cycle + 1, month, 1).toordinal() - _EPOCH
+    return cycles * _CYCLE_DAYS + first + min(day, length) - 1
+
+
+def _nanos(hour: str, minute: str, second: str | None, fraction: str | None) -> int | None:
+    """Nanoseconds since midnight; 24:00:00 is allowed, as Flink's resolver does."""
+    h, m, s, f = int(hour), int(minute), int(second or 0), int((fraction or "").ljust(9, "0"))
+    if m > 59 or s > 59 or h > 24 or (h == 24 and (m or s or f)):
+        return None
+    return ((h * 60 + m) * 60 + s) * 10**9 + f
+
+
+def parse_timestamps(texts: pa.StringArray, kind: DataType, standard: str) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """A whole column: values by `kind`'s Arrow type, and a mask of the rows whose text the kernel did not read (these
+    are NULL in the column). NULL stays NULL."""
+    doubtful = np.zeros(len(texts), np.bool_)
+    present = texts.drop_null() if texts.null_count else texts
+    if len(present) == 0:
+        return pa.nulls(len(texts), kind.arrow), doubtful
+    good = _well_shaped(present, kind.root, standard)
+    candidates = np.flatnonzero(good)
+    values, read = _parse_well_shaped(present if good.all() else present.take(pa.array(candidates)), kind)
+    good[candidates[~read]] = False
+    if texts.null_count == 0 and good.all():
+        return pa.array(values).view(kind.arrow), doubtful
+    rows = np.flatnonzero(~np.asarray(texts.is_null())) if texts.null_count else np.arange(len(texts))
+    doubtful[rows[~good]] = True
+    full, missing = np.zeros(len(texts), np.int64), np.ones(len(texts), np.bool_)
+    full[rows[good]], missing[rows[good]] = values, False
+    return pa.array(full, mask=missing).view(kind.arrow), doubtful
+
+
+def _well_shaped(texts: pa.StringArray, root: Root, standard: str) -> npt.NDArray[np.bool_]:
+    """Whether a value has a four-digit year, seconds, the separator of `standard` and a Z exactly for TIMESTAMP_LTZ.
+    What Arrow's more lenient parser then takes is a timestamp of Flink's, too."""
+    offsets, data = text_buffers(texts)
+    start, lengths = offsets[:-1], np.diff(offsets)
+    zone = int(root is Root.TIMESTAMP_LTZ)
+    good: npt.NDArray[np.bool_] = (lengths >= 19 + zone) & (lengths != 20 + zone) & (lengths <= 29 + zone)
+    if not good.any():
+        return good
+    at = np.where(good, start, start[int(good.argmax())])  # what is too short must not read beyond the buffer
+    good &= data[at + 10] == ord("T" if standard == ISO else " ")
+    good &= (lengths == 19 + zone) | (data[at + 19] == ord("."))
+    if zone:
+        good &= data[at + np.where(good, lengths, 20) - 1] == ord("Z")
+    if root is Root.TIMESTAMP or zone:
+        year = (data[at].astype(np.uint32) << 24) | (data[at + 1].astype(np.uint32) << 16)
+        year |= (data[at + 2].astype(np.uint32) << 8) | data[at + 3]
+        # Nanoseconds of other years do not fit in 64 bits, and Arrow wraps them silently.
+        good &= (lengths <= 26 + zone) | ((year >= 0x31363738) & (year <= 0x32323631))
+    return good
+
+
+def _parse_well_shaped(texts: pa.StringArray, kind: DataType) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Units since the epoch of those that are timestamps, and which they are. Parses as finely as the longest needs."""
+    zone = int(kind.root is Root.TIMESTAMP_LTZ)
+    offsets, _ = text_buffers(texts)
+    digits = int(np.diff(offsets).max(initial=0)) - 20 - zone
+    fine, coarse = unit(max(digits, 0)), unit(kind.precision)
+    if NANOS[fine] > NANOS[coarse]:
+        fine = coarse
+    parsed, read = _cast_or_halve(texts, pa.timestamp(fine, "UTC" if zone else None))
+    factor = NANOS[coarse] // NANOS[fine]
+    return (parsed if factor == 1 else np.floor_divide(parsed, factor)), read
+
+
+def _cast_or_halve(texts: pa.StringArray, target: pa.DataType) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """One bad value fails a whole cast: halves until it is among few, which are then given up together."""
+    try:
+        return np.asarray(texts.cast(target).view(pa.int64())), np.ones(len(texts), np.bool_)
+    except pa.ArrowInvalid:
+        if len(texts) <= 8:
+            return np.empty(0, np.int64), np.zeros(len(texts), np.bool_)
+    half = len(texts) // 2
+    left, right = _cast_or_halve(texts[:half], target), _cast_or_halve(texts[half:], target)
+    return np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])
+
+
+def text_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Offsets (one more than values) and bytes of a string or binary array, its own offset taken into account."""
+    _, offsets, data = texts.buffers()
+    if offsets is None:
+        return np.zeros(len(texts) + 1, np.int32), np.zeros(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
+    return ends, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def format_times(column: pa.Array, kind: DataType, standard: str = SQL) -> pa.StringArray:
+    """DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ columns as Flink writes them: a fraction without trailing zeros."""
+    if kind.root is Root.DATE:
+        return column.cast(pa.string())
+    local = column.view(pa.timestamp(column.type.unit)) if kind.root is Root.TIMESTAMP_LTZ else column
+    texts = pc.utf8_rtrim(pc.utf8_rtrim(local.cast(pa.string()), "0"), ".")
+    if kind.root is Root.TIME:
+        return texts
+    if standard == ISO:
+        texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
+    return pc.binary_join_element_wise(texts, "Z", "") if kind.root is Root.TIMESTAMP_LTZ else texts

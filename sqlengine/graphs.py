@@ -1,0 +1,90 @@
+"""A running graph with all that belongs to it: executor, runner, checkpoints, thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from planner.merge import Graph, merge, stateful_nodes
+from sqlengine.broker.base import Broker
+from sqlengine.config import Config
+from sqlengine.connectors.base import Environment
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.checkpoints import Checkpoints
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.epochs import Change, TopicEpochLog
+from sqlengine.executors.letters import LetterSink
+from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
+from sqlengine.loop import GraphLoop
+from sqlengine.planning import PlannedJob
+from sqlengine.state.store import RocksStore
+
+# (job, version) -> its plan
+PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob]]
+
+
+@dataclass(frozen=True)
+class GraphHost:
+    """What all graphs of an engine share."""
+
+    config: Config
+    broker: Broker
+    factory: OperatorFactory
+    clock: Callable[[], int]
+    fails_on_error: Callable[[str], bool]
+    on_failure: Callable[[frozenset[str], str], None]
+
+
+class RunningGraph:
+    """One graph. It is recovered when it is made, and runs after `loop.start()`."""
+
+    def __init__(self, name: str, host: GraphHost, plan_of: PlanOf) -> None:
+        self.name = name
+        config = host.config
+        self.executor = EmbeddedExecutor(host.factory)
+        self.store = RocksStore(config.data / "graphs" / name)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self.checkpoints = Checkpoints(self.store, config.checkpoint_rows, config.checkpoint_ms, self._writer)
+        self.runner = GraphRunner(
+            name,
+            self.executor,
+            Environment(host.broker, host.clock, name),
+            TopicEpochLog(host.broker, name),
+            self.checkpoints,
+            LetterSink(host.broker, name),
+            host.fails_on_error,
+            Limits(config.rows_per_read),
+        )
+        self._plan_of = plan_of
+        self.repeated = self._recover()
+        self.loop = GraphLoop(self.runner, host.broker, host.on_failure)
+
+    def _recover(self) -> int:
+        position = self.checkpoints.position
+        if position is not None:
+            before = Graph(position.version - 1)
+            plans = self._plan_of(position.jobs)
+            graph = merge(before, {n: p.sinks for n, p in plans.items()}, position.stateful)
+            self.runner.restore(position, self.runner.prepare(graph, position.jobs))
+        return self.runner.recover(self._repeat)
+
+    def change(
+        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+    ) -> GraphChange:
+        """Makes a change of jobs ready: those of version 0 go, the others come with their plans."""
+        changes = {n: plans[n].sinks if v else None for n, v in jobs.items()}
+        held = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
+        return self.runner.prepare(merge(graph, changes, held), jobs, renamed)
+
+    def _repeat(self, graph: Graph, change: Change) -> GraphChange:
+        plans = self._plan_of({n: v for n, v in change.jobs.items() if v})
+        return self.change(graph, plans, change.jobs, change.renamed)
+
+    def close(self) -> None:
+        """Ends the epoch that runs, writes a checkpoint."""
+        self.loop.stop()
+        self.runner.checkpoint(wait=True)
+        self.runner.close()
+        self.checkpoints.close()
+        self._writer.shutdown()

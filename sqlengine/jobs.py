@@ -1,0 +1,123 @@
+"""Jobs and their versions, and the durable log of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import msgspec
+
+from parser.errors import JobError
+from sqlengine.broker.base import Broker
+
+JOBS = "_jobs"
+MAX_NAME = 200
+
+
+class JobState(str, Enum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    DEFINED = "defined"  # it has no INSERT: it only defines tables, views, functions
+    WAITING = "waiting"  # a table that it names is missing; tried again when the catalog changes
+    FAILED = "failed"
+
+
+class Origin(str, Enum):
+    """Where a job came from. Only the same origin replaces it, unless the request takes it over."""
+
+    REST = "rest"
+    FOLDER = "folder"
+    TOPIC = "topic"
+    CLI = "cli"
+    SDK = "sdk"
+
+
+@dataclass(frozen=True)
+class JobVersion:
+    """One text of a job. Versions count from 1 and are never used again; `file` is where the text came from."""
+
+    name: str
+    version: int
+    sql: str
+    origin: Origin
+    created_ms: int
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as it is now. `reason` says why it waits or failed; `defines` and `uses` name catalog objects in full."""
+
+    name: str
+    version: int
+    state: JobState
+    origin: Origin
+    changed_ms: int
+    reason: str | None = None
+    graph: str = "main"
+    defines: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_name(name: str) -> str:
+    """The name, if it is one: 1 to 200 characters of A-Z a-z 0-9 _ . - (JobError otherwise)."""
+    good = 0 < len(name) <= MAX_NAME and all(c.isascii() and (c.isalnum() or c in "_.-") for c in name)
+    if not good or name[0] == ".":
+        raise JobError(
+            f"'{name[:60]}' is not a job name",
+            detail=f"a name has 1 to {MAX_NAME} letters, digits, dots, underscores and hyphens, no dot in front",
+        )
+    return name
+
+
+class JobLog:
+    """All versions of all jobs, and the state of each, in a compacted topic. Writes are durable when they return, in the
+    sense of the broker's fsync mode."""
+
+    def __init__(self, broker: Broker) -> None:
+        broker.create_topic(JOBS, compacted=True, if_not_exists=True)
+        self._broker = broker
+        self.versions: dict[str, dict[int, JobVersion]] = {}
+        self.jobs: dict[str, Job] = {}
+        for key, value in broker.read_latest(JOBS).items():
+            if key.startswith(b"version:"):
+                version = msgspec.json.decode(value, type=JobVersion)
+                self.versions.setdefault(version.name, {})[version.version] = version
+            else:
+                job = msgspec.json.decode(value, type=Job)
+                self.jobs[job.name] = job
+
+    def write(self, versions: Mapping[str, JobVersion], jobs: Mapping[str, Job], now_ms: int) -> None:
+        """New versions and new states of jobs, as one atomic batch."""
+        keys = [f"version:{v.name}@{v.version}".encode() for v in versions.values()]
+        values = [msgspec.json.encode(v) for v in versions.values()]
+        keys += [f"job:{name}".encode() for name in jobs]
+        values += [msgspec.json.encode(job) for job in jobs.values()]
+        if keys:
+            self._broker.append(JOBS, 0, values, keys=keys, timestamp_ms=now_ms)
+        for version in versions.values():
+            self.versions.setdefault(version.name, {})[version.version] = version
+        self.jobs.update(jobs)
+
+    def remove(self, name: str, now_ms: int) -> None:
+        """Forgets the job. Its versions stay, so that a new job of the name goes on counting and history shows all."""
+        self._broker.append(JOBS, 0, [None], keys=[f"job:{name}".encode()], timestamp_ms=now_ms)
+        self.jobs.pop(name, None)
+
+    def next_version(self, name: str) -> int:
+        return max(self.versions.get(name, {0: None})) + 1
+
+    def version(self, name: str, version: int) -> JobVersion:
+        """One version; JobError names those there are."""
+        held = self.versions.get(name, {})
+        if version not in held:
+            known = ", ".join(map(str, sorted(held))) or "none"
+            raise JobError(f"job '{name}' has no version {version}", detail=f"versions: {known}")
+        return held[version]
+
+
+def moved(job: Job, state: JobState, now_ms: int, reason: str | None = None) -> Job:
+    """The job in another state."""
+    return replace(job, state=state, changed_ms=now_ms, reason=reason)

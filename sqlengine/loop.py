@@ -1,0 +1,94 @@
+"""The thread that runs a graph, and the door through which other threads reach it between two epochs."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import BrokerFull
+from sqlengine.executors.runner import GraphRunner, RowsFailed, SinkFailed
+
+T = TypeVar("T")
+log = logging.getLogger("sqlengine.loop")
+
+# How long an idle graph sleeps before it looks for changes; data wakes it at once.
+IDLE_S = 0.005
+FULL_DISK_S = 0.5
+
+
+class GraphLoop:
+    """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it must not block)."""
+
+    def __init__(
+        self, runner: GraphRunner, broker: Broker, on_failure: Callable[[frozenset[str], str], None]
+    ) -> None:
+        self.runner = runner
+        self.problem: str | None = None
+        self.broken = False
+        self._broker = broker
+        self._on_failure = on_failure
+        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"graph-{runner.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
+        """Runs `work` in the graph's thread between two epochs; raises what it raises."""
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:  # handed to the caller, who raises it
+                future.set_exception(error)
+
+        self._calls.put(run)
+        return future.result(timeout)
+
+    def stop(self) -> None:
+        """Ends after the epoch that runs now."""
+        self._stopping.set()
+        self._thread.join(60)
+
+    def _run(self) -> None:
+        collected = time.monotonic()
+        while not self._stopping.is_set():
+            while not self._calls.empty():
+                self._calls.get()()
+            busy = self._step()
+            if time.monotonic() - collected > 1:
+                gc.collect(1)
+                collected = time.monotonic()
+            if not busy and self._calls.empty():
+                self._broker.wait_for_data(IDLE_S)
+
+    def _step(self) -> bool:
+        try:
+            busy = self.runner.step()
+            self.problem = None
+            return busy
+        except BrokerFull as error:
+            self._pause(str(error), FULL_DISK_S)
+        except (SinkFailed, RowsFailed) as error:
+            if error.jobs != frozenset({""}):
+                self._on_failure(error.jobs, str(error))
+            return False
+        except Exception as error:
+            self.broken = True
+            self._pause(f"internal error: {error!r}", 1.0)
+        return False
+
+    def _pause(self, problem: str, seconds: float) -> None:
+        if problem != self.problem:
+            log.error("graph %s stands still: %s", self.runner.name, problem, exc_info=self.broken)
+        self.problem = problem
+        self._stopping.wait(seconds)

@@ -1,0 +1,48 @@
+"""The one form of an operator, for every way of running it.
+
+An operator does no I/O, starts no thread, reads no clock, no random source and no `hash`: all that it depends on is in
+its arguments and in the tables that its context gave it. So the embedded loop calls it in process, a Spark task calls
+it on its buckets, an instance on its shards, a simulation on a clock of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+from parser.types import STRING, Column, Schema
+from sqlengine.batch import Batch
+from sqlengine.state.table import KeyedTable
+
+# Rows that could not be processed leave by this port, as `DEAD_LETTER` rows; all other ports count from 0.
+ERROR_PORT = -1
+
+# owner: the job, or '' for a table's records that all its jobs read; place: line:column in the job's text, or
+# shard@offset; subject: the expression or the table; reason: in words; payload: the row's values as JSON, or the record.
+DEAD_LETTER = Schema(
+    tuple(Column(n, STRING) for n in ("owner", "place", "subject", "reason", "payload"))
+)
+
+Output = list[tuple[int, Batch]]
+
+
+class Context(Protocol):
+    """What an operator may use besides its arguments."""
+
+    counters: Counter[str]
+
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+        """The operator's state under `name`, filled from a checkpoint when there is one. `exchange` are the key
+        columns whose hash is the row's bucket; none means bucket 0."""
+
+
+class Operator(Protocol):
+    """`open` comes once, before anything else; `process` any number of times from one thread; `close` once.
+
+    `process` takes a batch of input `port` and gives batches by output port, in order. It never raises for data: such
+    rows leave by `ERROR_PORT`. A batch without rows that carries time is a tick: there is no other entry point."""
+
+    def open(self, context: Context) -> None: ...
+
+    def process(self, port: int, batch: Batch) -> Output: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,74 @@
+"""Records of a shard to rows of a table: the one decoding for all jobs that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, BYTES, Column, Schema
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.formats.base import BadRecord, Decoder
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.dead_letters import MAX_PAYLOAD, letters
+
+RECORD = "record"
+OFFSET = "offset"
+METADATA_PREFIX = "@"
+
+
+def raw_schema(metadata: Schema) -> Schema:
+    """What a scan takes: the record's bytes, its offset in the shard, and the metadata columns by key behind an @."""
+    keys = tuple(Column(METADATA_PREFIX + c.name, c.type) for c in metadata)
+    return Schema((Column(RECORD, BYTES), Column(OFFSET, BIGINT), *keys))
+
+
+class ScanOperator:
+    """Decodes the columns that somebody reads. Malformed records leave by the error port, owned by the table and not by
+    its jobs; the rows beside them go on. Batches that a connector made itself (no `record` column) pass as they are."""
+
+    def __init__(self, table: Table, columns: Sequence[str], decoder: Decoder) -> None:
+        wanted = set(columns)
+        metadata = [m for m in table.metadata if m.column.name in wanted]
+        self.decoded = tuple(c for c in table.physical if c.name in wanted)
+        self.schema = Schema(self.decoded + tuple(m.column for m in metadata))
+        self._keys = [METADATA_PREFIX + m.key for m in metadata]
+        self._decoder = decoder
+        self._table = table.display
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if RECORD not in batch.schema:
+            return [(0, batch)]
+        if not batch.num_rows:
+            return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
+        decoded = self._decoder.decode(batch.column(RECORD))
+        metadata = [batch.column(k) for k in self._keys]
+        if decoded.rows is not None:
+            metadata = [m.take(pa.array(decoded.rows)) for m in metadata]
+        self._counters["records_decoded"] += batch.num_rows
+        rows = replace(batch.with_columns(self.schema, [*decoded.columns, *metadata]), num_rows=decoded.num_rows)
+        if not decoded.bad:
+            return [(0, rows)]
+        return [(ERROR_PORT, self._bad(batch, decoded.bad)), (0, rows)]
+
+    def _bad(self, batch: Batch, bad: Sequence[BadRecord]) -> Batch:
+        self._counters["records_malformed"] += len(bad)
+        where = pa.array(np.array([b.row for b in bad]))
+        payloads = [p[:MAX_PAYLOAD].decode("utf-8", "replace") for p in batch.column(RECORD).take(where).to_pylist()]
+        offsets = batch.column(OFFSET).take(where).to_pylist()
+        return letters(
+            batch,
+            owner=[""] * len(bad),
+            place=[f"{batch.origin}@{o}" for o in offsets],
+            subject=[self._table] * len(bad),
+            reason=[b.reason for b in bad],
+            payload=payloads,
+        )
+
+    def close(self) -> None: ...

@@ -1,0 +1,128 @@
+"""Gives rows the watermark before them, row by row, so that no result depends on where a batch ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, STRING, Schema
+from planner.logical import AssignWatermark
+from planner.scalar import Scalar
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.state.columns import BoolArray, milliseconds, validity
+from sqlengine.state.table import KeyedTable
+from udf.vector import Errors, Vector
+
+Evaluate: TypeAlias = Callable[[Scalar, Batch], Vector]
+
+NULL_ROWTIME: Final = "row time is NULL"
+
+_KEYS = Schema.of(shard=STRING)
+_VALUES = Schema.of(watermark=BIGINT.with_nullable(False))
+_COMBINED = None  # the key of what all shards have reached together
+
+
+class ShardTimes:
+    """The watermark of each shard, and of all of them together: the least of them, which never falls, not even when a
+    shard appears. A shard that is known but silent holds the others back. The state is one table."""
+
+    def __init__(self, context: Context) -> None:
+        self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, ())
+
+    def advance(self, shard: str, before: IntArray, after: int) -> tuple[IntArray, int]:
+        """Takes what rows of one shard, in order, say about its watermark: before each row, and `after` the last.
+        Returns the watermark of all shards before each row, and after the last."""
+        table = self._table
+        slots, is_new = table.slots_for([pa.array([shard, _COMBINED], pa.string())], 2)
+        times = table.columns["watermark"]
+        times[slots[is_new]] = MIN_WATERMARK
+        own, combined = (int(t) for t in times[slots])
+        others = table.live()
+        others = others[~np.isin(others, slots)]
+        least = int(times[others].min(initial=MAX_WATERMARK))
+        rows = np.maximum(np.minimum(np.maximum(before, own), least), combined)
+        own = max(own, after)
+        combined = max(min(own, least), combined)
+        if not np.array_equal(times[slots], [own, combined]):
+            times[slots] = own, combined
+            table.mark(slots)
+        return rows, combined
+
+    def finish(self) -> int:
+        """The end of bounded input: everything has happened."""
+        slots = self._table.live()
+        self._table.columns["watermark"][slots] = MAX_WATERMARK
+        self._table.mark(slots)
+        return MAX_WATERMARK
+
+
+class WatermarkOperator:
+    """`batch.origin` is the shard of its rows; a tick from a shard makes the shard known, a tick with the greatest
+    watermark is the end of input. NULL does not advance a watermark. Rows without a row time, or for which the
+    watermark's expression fails, leave by the error port; they belong to the table, not to one job."""
+
+    def __init__(self, node: AssignWatermark, evaluate: Evaluate) -> None:
+        self._node = node
+        self._evaluate = evaluate
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        self._times = ShardTimes(context)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if not batch.num_rows:
+            return [(0, self._tick(batch))]
+        vector = self._evaluate(self._node.watermark.expression, batch)
+        values, valid = milliseconds(vector.array(batch.num_rows))
+        if vector.errors is not None:
+            valid = valid & ~vector.errors.mask
+        reached = np.maximum.accumulate(np.where(valid, values, MIN_WATERMARK))
+        before = np.concatenate([[MIN_WATERMARK], reached[:-1]])
+        rows, after = self._times.advance(batch.origin, before, int(reached[-1]))
+        constant = bool((rows == after).all())
+        result = replace(
+            batch,
+            schema=self._schema(batch),
+            watermark=after,
+            row_watermarks=None if constant else rows,
+            memo=batch.memo,
+        )
+        return self._without(result, ~validity(batch.column(self._node.watermark.column)), vector.errors)
+
+    def close(self) -> None: ...
+
+    def _tick(self, batch: Batch) -> Batch:
+        if batch.watermark == MAX_WATERMARK:
+            watermark = self._times.finish()
+        else:
+            _, watermark = self._times.advance(batch.origin, np.empty(0, np.int64), MIN_WATERMARK)
+        return replace(batch, schema=self._schema(batch), watermark=watermark)
+
+    def _schema(self, batch: Batch) -> Schema:
+        """The columns that came, the row time as an attribute."""
+        return self._node.schema.select(batch.schema.names)
+
+    def _without(self, batch: Batch, missing: BoolArray, errors: Errors | None) -> Output:
+        """Sends rows without a row time away; the watermark behind the last row stays."""
+        bad = missing if errors is None else missing | errors.mask
+        if not bad.any():
+            return [(0, batch)]
+        rows = np.flatnonzero(bad)
+        self._counters["rows_in_error"] += len(rows)
+        reasons = [NULL_ROWTIME if missing[r] or errors is None else errors.reason(int(r)) for r in rows.tolist()]
+        subject = f"WATERMARK FOR {self._node.label}"
+        letters = dead_letters(
+            batch.take(rows),
+            owner=[""] * len(rows),
+            place=[batch.origin] * len(rows),
+            subject=[subject] * len(rows),
+            reason=reasons,
+        )
+        kept = replace(batch.take(np.flatnonzero(~bad)), watermark=batch.watermark)
+        return [(ERROR_PORT, letters), (0, kept)]

@@ -1,0 +1,128 @@
+"""One row per key and window, once the window is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import UnsupportedError
+from parser.types import BIGINT, Column, Root, Schema, timestamp
+from planner.logical import AggregateCall, LogicalPlan, WindowAggregate, WindowAssign
+from sqlengine.batch import Batch, IntArray
+from sqlengine.expressions import truth
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.zones import timer_instants
+from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.table import KeyedTable
+from udf.aggregates import Accumulator, Aggregate, bind_aggregate
+from udf.vector import Vector
+
+# A window is known by its end as the clocks of its zone show it. Names with '#' cannot clash with SQL columns' here.
+_END, _START, _TIME, _FIRES = "#end", "#start", "#time", "#fires"
+_INSTANT = BIGINT.with_nullable(False)
+
+
+class WindowAggregateOperator:
+    """Adds each row to the accumulators of its window and key, unless the window was over before the row came: such
+    rows are late, dropped and counted (`late_rows`). A window is over when the watermark reaches its last millisecond.
+
+    Its rows (all +I) are ordered by the end of the window, then by the arrival of the key; before each of them the
+    watermark had not reached the window's end. Every call also passes on the time."""
+
+    def __init__(self, node: WindowAggregate) -> None:
+        self._node = node
+        self._start, self._end, self._time = node.window_columns
+        is_instant = node.input.schema.type(self._time).root is Root.TIMESTAMP_LTZ
+        self._zone = _zone(node.input) if is_instant else "UTC"
+        self._aggregates = [_bind(call) for call in node.aggregates]
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
+        end = Column(_END, timestamp(3).with_nullable(False))
+        values = [Column(name, _INSTANT) for name in (_START, _TIME, _FIRES)]
+        for i, aggregate in enumerate(self._aggregates):
+            values += [Column(f"{i}#{name}", kind) for name, kind in aggregate.accumulators]
+        self._table: KeyedTable = context.table("windows", Schema((end, *keys)), Schema(tuple(values)), self._node.keys)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if batch.num_rows:
+            self._add(batch)
+        due = self._table.due(_FIRES, batch.watermark)
+        if len(due) == 0:
+            return [(0, batch.tick(self._node.schema))]
+        slots = self._table.in_order(due, _FIRES, _END)
+        result = self._fire(batch, slots)
+        self._table.remove(slots)
+        return [(0, result)]
+
+    def close(self) -> None: ...
+
+    def _add(self, batch: Batch) -> None:
+        fires = self._timers(batch)
+        in_time = fires > batch.watermarks()
+        if not in_time.all():
+            rows = np.flatnonzero(in_time)
+            self._counters["late_rows"] += batch.num_rows - len(rows)
+            batch, fires = batch.take(rows), fires[rows]
+        slots, is_new = self._table.slots_for(
+            [batch.column(self._end), *(batch.column(k) for k in self._node.keys)], batch.num_rows
+        )
+        self._begin(batch, slots, is_new, fires)
+        for i, (call, aggregate) in enumerate(zip(self._node.aggregates, self._aggregates, strict=True)):
+            values = None if call.argument is None else batch.column(call.argument)
+            aggregate.update(self._accumulator(i), slots, values, _selected(call, batch))
+        self._table.mark(np.unique(slots))
+
+    def _timers(self, batch: Batch) -> IntArray:
+        """The instant at which each row's window is over."""
+        if self._zone == "UTC":
+            return milliseconds(batch.column(self._time))[0]
+        ends, window = np.unique(milliseconds(batch.column(self._end))[0], return_inverse=True)
+        return timer_instants(ends - 1, self._zone)[window]
+
+    def _begin(self, batch: Batch, slots: IntArray, is_new: BoolArray, fires: IntArray) -> None:
+        columns = self._table.columns
+        new = slots[is_new]
+        columns[_START][new] = milliseconds(batch.column(self._start))[0][is_new]
+        columns[_TIME][new] = milliseconds(batch.column(self._time))[0][is_new]
+        columns[_FIRES][new] = fires[is_new]
+
+    def _accumulator(self, i: int) -> Accumulator:
+        prefix, columns = f"{i}#", self._table.columns
+        return {name.removeprefix(prefix): column for name, column in columns.items() if name.startswith(prefix)}
+
+    def _fire(self, batch: Batch, slots: IntArray) -> Batch:
+        table = self._table
+        end, *keys = table.key_arrays(slots)
+        results = [a.result(self._accumulator(i), slots) for i, a in enumerate(self._aggregates)]
+        schema = self._node.schema
+        bounds = [pa.array(table.columns[_START][slots]), end, pa.array(table.columns[_TIME][slots])]
+        window = [b.cast(schema.type(n).arrow) for b, n in zip(bounds, self._node.window_columns, strict=True)]
+        return replace(
+            batch.tick(schema),
+            columns=(*keys, *results, *window),
+            num_rows=len(slots),
+            row_watermarks=table.columns[_FIRES][slots].astype(np.int64) - 1,
+        )
+
+
+def _bind(call: AggregateCall) -> Aggregate:
+    if call.distinct:
+        raise UnsupportedError(f"{call.function}(DISTINCT …) over windows is not supported yet")
+    return bind_aggregate(call.function, () if call.argument_type is None else (call.argument_type,))
+
+
+def _selected(call: AggregateCall, batch: Batch) -> BoolArray:
+    if call.filter_column is None:
+        return np.ones(batch.num_rows, np.bool_)
+    return truth(Vector(batch.column(call.filter_column)), batch.num_rows)
+
+
+def _zone(plan: LogicalPlan) -> str:
+    """The time zone of the windows that come from `plan`."""
+    while not isinstance(plan, WindowAssign):
+        plan = plan.inputs[0]
+    return plan.window.zone

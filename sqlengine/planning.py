@@ -1,0 +1,203 @@
+"""From a job's text to its optimised plans and the objects that it defines. Pure, and everything here pickles: large
+changes are planned in a child process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from parser import parse
+from parser.errors import JobError, PlanError, SqlError, UnknownObject, UnsupportedError
+from parser.statements import (
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    Drop,
+    Insert,
+    Reset,
+    Set,
+    Statement,
+    StatementSet,
+    Use,
+)
+from planner import bind, optimize
+from planner.optimizer import disabled_passes
+from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
+from planner.logical import Sink
+
+# A definition that others can name.
+_DEFINES = re.compile(r"\bCREATE\s+(TABLE|VIEW|FUNCTION)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class JobText:
+    """What somebody submitted under a name."""
+
+    name: str
+    sql: str
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """`sinks`: one optimised plan an INSERT; `objects`: what it defines for all; `uses`: what it names of others."""
+
+    name: str
+    sinks: tuple[Sink, ...]
+    objects: tuple[CatalogObject, ...] = ()
+    uses: frozenset[Identifier] = frozenset()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Script:
+    """What the statements of one job have said so far."""
+
+    name: str
+    catalog: Catalog
+    settings: dict[str, str]
+    sinks: list[Sink] = field(default_factory=list)
+    objects: list[CatalogObject] = field(default_factory=list)
+    uses: set[Identifier] = field(default_factory=set)
+
+
+def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> PlannedJob:
+    """Parses, binds and optimises one job. SqlError names the file and the place."""
+    try:
+        statements = parse(job.sql, file=job.file)
+        if not statements:
+            raise JobError("the job has no statement", hint="a job is a text with at least one CREATE or INSERT INTO")
+        script = _Script(job.name, catalog, dict(settings))
+        for statement in statements:
+            _apply(script, statement)
+    except SqlError as error:
+        raise error.in_file(job.file)
+    defined = {o.name for o in script.objects}
+    uses = frozenset(u for u in script.uses - defined if u in catalog.objects)
+    return PlannedJob(job.name, tuple(script.sinks), tuple(script.objects), uses, script.settings)
+
+
+def _apply(script: _Script, statement: Statement) -> None:
+    try:
+        match statement:
+            case Set() if statement.key is not None:
+                script.settings[statement.key] = statement.value or ""
+            case Reset():
+                script.settings.pop(statement.key or "", None)
+            case Use():
+                script.catalog = use(script.catalog, statement)
+            case CreateTable() | CreateView() | CreateFunction():
+                _define(script, statement)
+            case Drop():
+                script.catalog = drop_temporary(script.catalog, statement)
+            case Insert() | StatementSet():
+                _insert(script, statement)
+            case _:
+                kind = type(statement).__name__.upper()
+                raise UnsupportedError(f"{kind} has no place in a job", hint="run it with 'sql run' instead")
+    except SqlError as error:
+        raise error.at(statement.position)
+
+
+def use(catalog: Catalog, statement: Use) -> Catalog:
+    """After USE; refuses a catalog or database that does not exist."""
+    name = statement.name
+    if statement.catalog:
+        if all(c != name[0] for c, _ in catalog.databases):
+            raise PlanError(f"catalog '{name[0]}' does not exist", position=statement.position)
+        return catalog.with_use(catalog=name[0])
+    target = (catalog.catalog, name[0]) if len(name) == 1 else (name[0], name[1])
+    if target not in catalog.databases:
+        raise PlanError(f"database '{'.'.join(target)}' does not exist", position=statement.position)
+    return catalog.with_use(catalog=target[0], database=target[1])
+
+
+def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
+    """After DROP of a job's own object. What all share goes with the job that defines it."""
+    held = catalog.get(statement.name)
+    kinds: dict[str, type[CatalogObject]] = {"TABLE": Table, "VIEW": View, "FUNCTION": Function}
+    if held is None or not isinstance(held, kinds[statement.kind]):
+        if statement.if_exists:
+            return catalog
+        raise UnknownObject(f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist")
+    if not held.temporary:
+        raise JobError(
+            f"'{held.name[2]}' belongs to the job that defines it",
+            hint="remove that job ('sql remove JOB'), or use CREATE TEMPORARY for a private object",
+        )
+    return catalog.drop(held.name)
+
+
+def _define(script: _Script, statement: CreateTable | CreateView | CreateFunction) -> None:
+    item = bind(statement, script.catalog, script.settings, job=script.name)
+    assert isinstance(item, Table | View | Function)
+    script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
+    if isinstance(statement, CreateView):
+        script.uses |= _names(statement.query, script.catalog)
+    if not item.temporary:
+        script.objects.append(item)
+
+
+def _insert(script: _Script, statement: Insert | StatementSet) -> None:
+    plans = bind(statement, script.catalog, script.settings, job=script.name)
+    assert isinstance(plans, tuple)
+    disabled = disabled_passes(script.settings)
+    for plan in plans:
+        place = len(script.sinks)
+        optimised = optimize(plan, disabled=disabled)
+        assert isinstance(optimised, Sink)
+        script.sinks.append(Sink(optimised.input, optimised.table, script.name, place))
+    for insert in statement.inserts if isinstance(statement, StatementSet) else (statement,):
+        script.uses |= _names(insert.query, script.catalog) | {script.catalog.resolve(insert.target)}
+
+
+def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
+    """Tables and views that a query names (names of its own CTEs are among them, but stand for no object)."""
+    found = set()
+    for table in query.find_all(exp.Table):
+        parts = tuple(p.name for p in table.parts if isinstance(p, exp.Identifier))
+        if 1 <= len(parts) <= 3:
+            found.add(catalog.resolve(parts))
+    return found
+
+
+def plan_jobs(
+    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]
+) -> list[PlannedJob | SqlError]:
+    """Plans many jobs in the order of their dependencies; results in the order given. A job whose table is missing is
+    tried again after others have defined theirs."""
+    results: dict[int, PlannedJob | SqlError] = {}
+    waiting = sorted(range(len(jobs)), key=lambda i: (not _DEFINES.search(jobs[i].sql), i))
+    while waiting:
+        missing = []
+        for i in waiting:
+            results[i] = result = _try(jobs[i], catalog, settings)
+            if isinstance(result, UnknownObject):
+                missing.append(i)
+            elif isinstance(result, PlannedJob):
+                catalog = with_objects(catalog, result)
+        if len(missing) == len(waiting) or not any(_defines(results[i]) for i in waiting):
+            break
+        waiting = missing
+    return [results[i] for i in range(len(jobs))]
+
+
+def with_objects(catalog: Catalog, job: PlannedJob) -> Catalog:
+    """The catalog with what the job defines (it was planned against this catalog, so nothing clashes)."""
+    for item in job.objects:
+        catalog = catalog.put(item)
+    return catalog
+
+
+def _try(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> PlannedJob | SqlError:
+    try:
+        return plan_job(job, catalog, settings)
+    except SqlError as error:
+        return error
+
+
+def _defines(result: PlannedJob | SqlError) -> bool:
+    return isinstance(result, PlannedJob) and bool(result.objects)

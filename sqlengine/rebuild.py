@@ -1,0 +1,55 @@
+"""The background rebuild: many small changes leave deltas and masks behind; once there are enough of them a new set of
+rules is compiled in a thread of its own and put in place of the old one, which it equals."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
+
+from rules.ruleset import RuleSet
+from sqlengine.graphs import RunningGraph
+from sqlengine.operators.rules import RulesOperator
+
+
+class Rebuilder:
+    """`changes` is the thread that makes changes: only there is a rebuilt set put in place."""
+
+    def __init__(self, graph: RunningGraph, changes: Executor) -> None:
+        self._graph = graph
+        self._changes = changes
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="rebuild")
+        self._busy: set[str] = set()
+
+    def look(self) -> None:
+        """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of them."""
+        for name, node in self._graph.executor.running.items():
+            operator = node.operator
+            if isinstance(operator, RulesOperator) and name not in self._busy:
+                if operator.compiled.ruleset.needs_rebuild:
+                    self._busy.add(name)
+                    self._pool.submit(self._rebuild, name, operator.compiled.ruleset)
+
+    def _rebuild(self, name: str, before: RuleSet) -> None:
+        try:
+            rebuilt = before.rebuilt()
+            self._changes.submit(self._swap, name, before, rebuilt)
+        finally:
+            self._busy.discard(name)
+
+    def _swap(self, name: str, before: RuleSet, rebuilt: RuleSet) -> None:
+        node = self._graph.executor.running.get(name)
+        if node is None or not isinstance(node.operator, RulesOperator):
+            return
+        operator = node.operator
+        now = operator.compiled.ruleset
+        added = {i: c for i, c in now.rules.items() if i not in before.rules}
+        removed = [i for i in before.rules if i not in now.rules]
+        ready = rebuilt.change(added, removed) if added or removed else rebuilt
+
+        def swap() -> None:
+            operator.compiled = replace(operator.compiled, ruleset=ready)
+
+        self._graph.loop.call(swap)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)

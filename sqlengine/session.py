@@ -1,0 +1,192 @@
+"""Runs a script in this process, statement by statement: what `sql run` does, and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+
+from parser import parse_pieces
+from parser.errors import SqlError, UnknownObject
+from parser.statements import (
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    Describe,
+    Drop,
+    Explain,
+    Insert,
+    Query,
+    Reset,
+    Set,
+    Show,
+    Statement,
+    StatementSet,
+    Use,
+)
+from parser.types import Schema
+from planner import bind, optimize
+from planner.optimizer import disabled_passes
+from planner.catalog import Catalog, Function, Table, View
+from planner.logical import Sink
+from planner.merge import Graph, merge
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Environment
+from sqlengine.describe import describe, one_column, show
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.epochs import NoLog
+from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.explanation import explain_sinks
+from sqlengine.planning import use
+from sqlengine.results import ResultSink
+
+SCRIPT = "script"
+
+
+class Output(Protocol):
+    """Where the results of statements go, by the statement's number in the script, counted from 0."""
+
+    def schema(self, stmt: int, schema: Schema) -> None: ...
+
+    def rows(self, stmt: int, batch: Batch) -> None: ...
+
+    def done(self, stmt: int, message: str) -> None: ...
+
+    def error(self, stmt: int, error: SqlError) -> None: ...
+
+
+class Runner(Protocol):
+    """How a session runs statements: embedded here, or on Spark."""
+
+    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+        """Runs until all sources are read to their end; gives the number of rows read."""
+
+
+@dataclass
+class EmbeddedRunner:
+    """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew."""
+
+    environment: Environment
+    factory: OperatorFactory
+    rows_per_read: int = 4096
+    idle: Callable[[], None] = lambda: None
+
+    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+        fails = settings.get("job.on-error", "fail") != "dead-letter"
+        runner = GraphRunner(
+            SCRIPT,
+            EmbeddedExecutor(self.factory),
+            self.environment,
+            NoLog(),
+            None,
+            None,
+            lambda owner: fails,
+            Limits(self.rows_per_read),
+            result=ResultSink(emit),
+        )
+        try:
+            graph = merge(Graph(), {SCRIPT: sinks})
+            runner.apply(runner.prepare(graph, {SCRIPT: 1}))
+            while not runner.finished:
+                if not runner.step():
+                    self.idle()
+            runner.step()
+            return runner.progress.rows_in
+        finally:
+            runner.close()
+
+
+@dataclass
+class Session:
+    """What the statements of a script have said so far. Mini-batch is off unless the script sets it."""
+
+    runner: Runner
+    output: Output
+    catalog: Catalog = field(default_factory=Catalog)
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def run(self, text: str, file: str | None = None) -> bool:
+        """Runs all statements, also those behind a failing one. True when none failed."""
+        good = True
+        for number, item in enumerate(parse_pieces(text, file=file)):
+            try:
+                if isinstance(item, SqlError):
+                    raise item
+                self._execute(number, item)
+            except SqlError as error:
+                place = None if isinstance(item, SqlError) else item.position
+                self.output.error(number, error.at(place).in_file(file))
+                good = False
+        return good
+
+    def _execute(self, number: int, statement: Statement) -> None:
+        match statement:
+            case Query():
+                self._query(number, statement)
+            case Insert() | StatementSet():
+                self._insert(number, statement)
+            case Explain():
+                self._explain(number, statement)
+            case Show() | Describe():
+                self._table(number, self._show(statement))
+            case _:
+                self._define(statement)
+                self.output.done(number, "OK")
+
+    def _define(self, statement: Statement) -> None:
+        match statement:
+            case Set(key=str() as key):
+                self.settings[key] = statement.value or ""
+            case Set():
+                pass
+            case Reset():
+                self.settings = {k: v for k, v in self.settings.items() if statement.key and k != statement.key}
+            case Use():
+                self.catalog = use(self.catalog, statement)
+            case CreateTable() | CreateView() | CreateFunction():
+                item = bind(statement, self.catalog, self.settings, job=SCRIPT)
+                assert isinstance(item, Table | View | Function)
+                self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
+            case Drop():
+                self._drop(statement)
+
+    def _drop(self, statement: Drop) -> None:
+        kinds = {"TABLE": Table, "VIEW": View, "FUNCTION": Function}
+        held = self.catalog.get(statement.name)
+        if isinstance(held, kinds[statement.kind]):
+            self.catalog = self.catalog.drop(held.name)
+        elif not statement.if_exists:
+            name = ".".join(statement.name)
+            raise UnknownObject(f"{statement.kind.lower()} '{name}' does not exist", position=statement.position)
+
+    def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
+        plans = bind(statement, self.catalog, self.settings, job=SCRIPT)
+        assert isinstance(plans, tuple)
+        optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in plans]
+        return [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+
+    def _query(self, number: int, statement: Query) -> None:
+        sinks = self._plan(statement)
+        self.output.schema(number, sinks[0].schema)
+        self.runner.run(sinks, self.settings, lambda batch: self.output.rows(number, batch))
+
+    def _insert(self, number: int, statement: Insert | StatementSet) -> None:
+        rows = self.runner.run(self._plan(statement), self.settings, lambda batch: None)
+        self.output.done(number, f"{rows} rows read")
+
+    def _explain(self, number: int, statement: Explain) -> None:
+        plans = bind(statement.statement, self.catalog, self.settings, job=SCRIPT)
+        assert isinstance(plans, tuple)
+        text = explain_sinks(plans, disabled_passes(self.settings))
+        self._table(number, one_column("result", [text]))
+
+    def _show(self, statement: Show | Describe) -> Batch:
+        if isinstance(statement, Describe):
+            return describe(self.catalog, statement.name)
+        return show(self.catalog, statement)
+
+    def _table(self, number: int, rows: Batch) -> None:
+        self.output.schema(number, rows.schema)
+        self.output.rows(number, rows)

@@ -1,0 +1,97 @@
+"""Checkpoints beside the stream: changed rows are copied between two epochs, and written while the next ones run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from time import perf_counter
+from typing import Final
+
+from sqlengine.state.store import CheckpointStore, Position
+from sqlengine.state.table import Changes, KeyedTable
+
+# What `Checkpointer.counters` counts; the pause is what the stream waits for.
+CHECKPOINTS: Final = "checkpoints"
+CHECKPOINT_ROWS: Final = "checkpoint_rows"
+CHECKPOINT_PAUSE_US: Final = "checkpoint_pause_us"
+CHECKPOINT_WRITE_US: Final = "checkpoint_write_us"
+
+
+class Checkpointer:
+    """Writes the tables of one graph into one store; at most one write is in flight. All methods are called from the
+    graph's thread. `writer` runs the writes, None in the calling thread (simulated runs). A write that failed raises
+    its error once, from the next call; what it did not write is part of the next checkpoint."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        writer: Executor | None = None,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.counters: Counter[str] = Counter()
+        self.stored: Position | None = None  # of the last checkpoint that is in the store
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+        self._since: dict[str, int] = {}  # table -> the version that the store holds
+        self._writes: dict[str, int] = {}  # table -> rows written when that version was copied
+        self._flight: tuple[Future[None], Position, dict[str, Changes]] | None = None
+
+    def adopt(self, position: Position, tables: Mapping[str, KeyedTable]) -> None:
+        """After a recovery: the store holds these tables as they are now."""
+        self.stored = position
+        self._since = {name: table.version for name, table in tables.items()}
+        self._writes = {name: table.writes for name, table in tables.items()}
+
+    def changed_rows(self, tables: Mapping[str, KeyedTable]) -> int:
+        """Rows written since the last checkpoint was begun; a row written twice counts twice."""
+        return sum(table.writes - self._writes.get(name, 0) for name, table in tables.items())
+
+    def begin(self, position: Position, tables: Mapping[str, KeyedTable]) -> bool:
+        """Copies what changed and starts to write it with `position`. Tables that are no longer given are dropped.
+        False, and nothing happens, while another write is in flight."""
+        if not self._finished():
+            return False
+        started = self._clock()
+        changes = {name: table.changes(self._since.get(name, 0)) for name, table in tables.items()}
+        self._writes = {name: table.writes for name, table in tables.items()}
+        gone = self._since.keys() - tables.keys()
+        self.counters[CHECKPOINT_PAUSE_US] += int((self._clock() - started) * 1e6)
+        self.counters[CHECKPOINT_ROWS] += sum(c.puts.num_rows + c.removed.num_rows for c in changes.values())
+        if self._writer is None:
+            self._write(position, changes, gone)
+            self._note(position, changes)
+        else:
+            self._flight = self._writer.submit(self._write, position, changes, gone), position, changes
+        return True
+
+    def wait(self) -> None:
+        """Returns when nothing is in flight."""
+        if self._flight is not None:
+            self._flight[0].exception()
+            self._finished()
+
+    def _write(self, position: Position, changes: dict[str, Changes], gone: set[str]) -> None:
+        started = self._clock()
+        self._store.put(position, changes)
+        for name in gone:
+            self._store.drop(name)
+        self.counters[CHECKPOINT_WRITE_US] += int((self._clock() - started) * 1e6)
+
+    def _finished(self) -> bool:
+        """Takes note of a write that has ended; False when one has not."""
+        if self._flight is None:
+            return True
+        future, position, changes = self._flight
+        if not future.done():
+            return False
+        self._flight = None
+        future.result()
+        self._note(position, changes)
+        return True
+
+    def _note(self, position: Position, changes: dict[str, Changes]) -> None:
+        self.stored = position
+        self._since = {name: change.version for name, change in changes.items()}
+        self.counters[CHECKPOINTS] += 1

@@ -1,0 +1,98 @@
+"""Arrow columns as NumPy columns by slot, and back: what a state table keeps its values in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.types import DataType, Root
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+SlotColumn: TypeAlias = npt.NDArray[np.generic]
+
+_FLOATS = (Root.FLOAT, Root.DOUBLE)
+_INTEGERS = (
+    Root.TINYINT,
+    Root.SMALLINT,
+    Root.INT,
+    Root.BIGINT,
+    Root.DATE,
+    Root.TIME,
+    Root.TIMESTAMP,
+    Root.TIMESTAMP_LTZ,
+    Root.INTERVAL_DAY_TIME,
+    Root.INTERVAL_YEAR_MONTH,
+)
+
+
+def storage(kind: DataType) -> np.dtype[np.generic]:
+    """The NumPy type that holds values of `kind`: int64 for integers, dates, times and intervals (in the unit of their
+    Arrow type), float64, bool, and objects (`as_py` values) for all others."""
+    if kind.root in _INTEGERS:
+        return np.dtype(np.int64)
+    if kind.root in _FLOATS:
+        return np.dtype(np.float64)
+    return np.dtype(np.bool_) if kind.root is Root.BOOLEAN else np.dtype(np.object_)
+
+
+def objects(values: Iterable[object], count: int) -> npt.NDArray[np.object_]:
+    """Python values as an array of objects, lists among them kept whole."""
+    return np.fromiter(values, np.dtype(np.object_), count)
+
+
+def blank(kind: DataType, count: int) -> SlotColumn:
+    """What new rows hold: 0, 0.0, False or None."""
+    return objects(repeat(None, count), count) if storage(kind).kind == "O" else np.zeros(count, storage(kind))
+
+
+def validity(array: pa.Array) -> BoolArray:
+    """True where `array` is not NULL."""
+    if array.null_count == 0:
+        return np.ones(len(array), np.bool_)
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+
+
+def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
+    """Values in `storage(kind)` and where they are not NULL; the value of a NULL is 0, 0.0, False or None."""
+    valid = validity(array)
+    dtype = storage(kind)
+    if dtype.kind == "O":
+        return objects(array.to_pylist(), len(array)), valid
+    plain = as_integers(array) if dtype.kind == "i" else array
+    if plain.null_count:
+        plain = plain.fill_null(pa.scalar(False if dtype.kind == "b" else 0, plain.type))
+    return plain.to_numpy(zero_copy_only=False).astype(dtype, copy=False), valid
+
+
+def as_integers(array: pa.Array) -> pa.Array:
+    """An array of integers, dates, times or timestamps as BIGINT, in the unit of its type."""
+    if pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    return array.cast(pa.int64())
+
+
+def to_arrow(kind: DataType, values: SlotColumn, valid: BoolArray | None = None) -> pa.Array:
+    """The reverse of `to_numpy`; `valid` None means that no value is NULL (objects: None is)."""
+    arrow = kind.arrow
+    mask = None if valid is None or valid.all() else ~valid
+    if not pa.types.is_temporal(arrow):
+        if values.dtype.kind == "O":
+            return pa.array(values, arrow, mask=mask)
+        return pa.array(values, mask=mask).cast(arrow)
+    integers = pa.array(values, mask=mask)
+    return integers.cast(pa.int32()).view(arrow) if arrow.bit_width == 32 else integers.view(arrow)
+
+
+_PER_MS = {"ns": 10**6, "us": 10**3, "ms": 1}
+
+
+def milliseconds(array: pa.Array) -> tuple[IntArray, BoolArray]:
+    """Timestamps in ms, rounded down, and where they are not NULL (NULL is 0)."""
+    values = as_integers(array).fill_null(0).to_numpy(zero_copy_only=False)
+    return values // _PER_MS[array.type.unit], validity(array)

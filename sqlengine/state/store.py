@@ -1,0 +1,286 @@
+"""Where checkpoints are kept: the interface of two calls, and two stores that implement it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import ServiceError
+from sqlengine.state.columns import IntArray
+from sqlengine.state.table import BUCKET, SEQUENCE, Changes
+
+if TYPE_CHECKING:
+    from rocksdict import Rdict, WriteBatch
+
+STORE_FORMAT: Final = 1
+
+# Anything that JSON can say; the store does not look into it.
+Position: TypeAlias = Mapping[str, object]
+Fsync: TypeAlias = Literal["none", "interval", "epoch"]
+
+# Below so many rows a table's deltas are not worth folding.
+_FOLD_AT_LEAST = 4096
+_ROWS_PER_BLOB = 65536
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A checkpoint: where it stood, and the rows of every table in order of arrival, ready for `KeyedTable.load`."""
+
+    position: Position
+    tables: Mapping[str, pa.Table]
+
+
+class CheckpointStore(Protocol):
+    """Keeps the newest checkpoint. `put` and `drop` come from one thread at a time; `load` before the first of them."""
+
+    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+        """Adds what changed since the last `put`, by table. It takes effect together with the position or not at all,
+        and is safe against the death of the process when this returns. ServiceError when it cannot be written."""
+
+    def load(self) -> Loaded | None:
+        """The checkpoint that was put last; None when there is none."""
+
+    def drop(self, table: str) -> None:
+        """Forgets a table. One that is not there is no error."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One addition to a table: keys removed, then rows put."""
+
+    puts: pa.Table
+    removed: pa.Table
+
+
+def fold(parts: Sequence[_Part]) -> pa.Table:
+    """The rows that are left of a table's parts, in order of arrival."""
+    seen = np.empty(0, np.int64)
+    left: list[pa.Table] = []
+    for part in reversed(parts):
+        ids = _ids(part.puts)
+        left.append(part.puts.filter(pa.array(~np.isin(ids, seen))))
+        seen = np.concatenate([seen, ids, _ids(part.removed)])
+    rows = pa.concat_tables(left)
+    return rows.sort_by([(SEQUENCE, "ascending"), (BUCKET, "ascending")]).combine_chunks()
+
+
+def _ids(rows: pa.Table) -> IntArray:
+    """A row's identity in its table: its arrival number and its bucket."""
+    ids: IntArray = rows[SEQUENCE].to_numpy() * 256 + rows[BUCKET].to_numpy()
+    return ids
+
+
+def outgrown(base_rows: int, delta_rows: int) -> bool:
+    """Whether additions weigh more than what they were added to."""
+    return delta_rows > max(base_rows, _FOLD_AT_LEAST)
+
+
+class MemoryStore:
+    """A store for simulated runs: as long as the object lives, so do its checkpoints."""
+
+    def __init__(self) -> None:
+        self._position: str | None = None
+        self._parts: dict[str, list[_Part]] = {}
+
+    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+        self._position = json.dumps(position)
+        for name, change in changes.items():
+            parts = self._parts.setdefault(name, [])
+            parts.append(_Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed])))
+            if outgrown(parts[0].puts.num_rows, sum(p.puts.num_rows + p.removed.num_rows for p in parts[1:])):
+                self._parts[name] = [_Part(fold(parts), parts[0].removed.slice(0, 0))]
+
+    def load(self) -> Loaded | None:
+        if self._position is None:
+            return None
+        return Loaded(json.loads(self._position), {name: fold(parts) for name, parts in self._parts.items()})
+
+    def drop(self, table: str) -> None:
+        self._parts.pop(table, None)
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class _Blob:
+    """A stored part: `base` ones hold what was left when the table was folded."""
+
+    number: int
+    rows: int
+    base: bool
+
+
+@dataclass
+class _Head:
+    """The one record that makes a checkpoint: all else is found from it."""
+
+    position: Position | None = None
+    tables: dict[str, list[_Blob]] = field(default_factory=dict)
+    next_number: int = 0
+
+
+class RocksStore:
+    """Checkpoints in a RocksDB folder. What changed is kept as blobs of Arrow data, one or more per checkpoint and table;
+    when a table's additions outgrow its rows they are folded into a new base, in the same atomic write.
+
+    `fsync`: 'none' is safe against the death of the process, the others against power loss too."""
+
+    def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
+        self._folder = folder
+        self._sync = fsync != "none"
+        self._db = _open(folder)
+        try:
+            self._head = self._read_head()
+        except ServiceError:
+            self._db.close()
+            raise
+
+    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+        from rocksdict import WriteBatch
+
+        batch = WriteBatch(raw_mode=True)
+        tables = dict(self._head.tables)
+        head = _Head(position, tables, self._head.next_number)
+        for name, change in changes.items():
+            held = tables.get(name, [])
+            if held and not change.puts.num_rows and not change.removed.num_rows:
+                continue
+            part = _Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed]))
+            base = sum(b.rows for b in held if b.base)
+            added = sum(b.rows for b in held if not b.base) + part.puts.num_rows + part.removed.num_rows
+            if held and outgrown(base, added):
+                tables[name] = self._fold(batch, head, held, part)
+            else:
+                tables[name] = [*held, _write(batch, head, part, base=not held)]
+        self._commit(batch, head)
+
+    def load(self) -> Loaded | None:
+        if self._head.position is None:
+            return None
+        tables = {name: fold(list(self._parts(blobs))) for name, blobs in self._head.tables.items()}
+        return Loaded(self._head.position, tables)
+
+    def drop(self, table: str) -> None:
+        from rocksdict import WriteBatch
+
+        if table not in self._head.tables:
+            return
+        batch = WriteBatch(raw_mode=True)
+        tables = dict(self._head.tables)
+        _delete(batch, tables.pop(table))
+        self._commit(batch, _Head(self._head.position, tables, self._head.next_number))
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _fold(self, batch: WriteBatch, head: _Head, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
+        rows = fold([*self._parts(held), part])
+        nothing = part.removed.slice(0, 0)
+        _delete(batch, held)
+        starts = range(0, max(rows.num_rows, 1), _ROWS_PER_BLOB)
+        return [_write(batch, head, _Part(rows.slice(s, _ROWS_PER_BLOB), nothing), base=True) for s in starts]
+
+    def _commit(self, batch: WriteBatch, head: _Head) -> None:
+        from rocksdict import WriteOptions
+
+        batch.put(b"head", _encode_head(head))
+        options = WriteOptions()
+        options.sync = self._sync
+        try:
+            self._db.write(batch, options)
+        except Exception as error:  # the library has no class of its own for what the disk says
+            raise ServiceError("the checkpoint could not be written", detail=str(error)) from error
+        self._head = head
+
+    def _parts(self, blobs: Sequence[_Blob]) -> Iterator[_Part]:
+        for blob in blobs:
+            data = self._db.get(_key(blob.number))
+            if data is None:
+                raise ServiceError(f"checkpoint store '{self._folder}' has lost blob {blob.number}")
+            yield _decode(data)
+
+    def _read_head(self) -> _Head:
+        data = self._db.get(b"head")
+        if data is None:
+            return _Head()
+        head = json.loads(data)
+        if head["format"] != STORE_FORMAT:
+            raise ServiceError(
+                f"checkpoint store '{self._folder}' has format {head['format']}, this version reads {STORE_FORMAT}",
+                hint="start the version that wrote it, or remove the folder: the jobs then start without their state",
+            )
+        tables = {name: [_Blob(*blob) for blob in blobs] for name, blobs in head["tables"].items()}
+        return _Head(head["position"], tables, head["next_number"])
+
+
+def _open(folder: Path) -> Rdict:
+    from rocksdict import Options, Rdict
+
+    folder.mkdir(parents=True, exist_ok=True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(8 << 20)
+    options.set_keep_log_file_num(2)
+    try:
+        return Rdict(str(folder), options)
+    except Exception as error:  # as above
+        raise ServiceError(
+            f"checkpoint store '{folder}' cannot be opened",
+            detail=str(error),
+            hint="another server may be using the folder",
+        ) from error
+
+
+def _key(number: int) -> bytes:
+    return b"blob" + number.to_bytes(8, "big")
+
+
+def _write(batch: WriteBatch, head: _Head, part: _Part, *, base: bool) -> _Blob:
+    blob = _Blob(head.next_number, part.puts.num_rows + part.removed.num_rows, base)
+    head.next_number += 1
+    batch.put(_key(blob.number), _encode(part))
+    return blob
+
+
+def _delete(batch: WriteBatch, blobs: Sequence[_Blob]) -> None:
+    for blob in blobs:
+        batch.delete(_key(blob.number))
+
+
+def _encode_head(head: _Head) -> bytes:
+    tables = {name: [[b.number, b.rows, b.base] for b in blobs] for name, blobs in head.tables.items()}
+    about = {"format": STORE_FORMAT, "position": head.position, "tables": tables, "next_number": head.next_number}
+    return json.dumps(about).encode()
+
+
+_LENGTH = struct.Struct("<Q")
+
+
+def _encode(part: _Part) -> bytes:
+    puts = _ipc(part.puts)
+    return _LENGTH.pack(len(puts)) + puts + _ipc(part.removed)
+
+
+def _decode(data: bytes) -> _Part:
+    (length,) = _LENGTH.unpack_from(data)
+    view = memoryview(data)
+    puts, removed = view[_LENGTH.size : _LENGTH.size + length], view[_LENGTH.size + length :]
+    return _Part(pa.ipc.open_stream(puts).read_all(), pa.ipc.open_stream(removed).read_all())
+
+
+def _ipc(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(rows)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

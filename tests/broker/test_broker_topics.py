@@ -1,0 +1,240 @@
+"""Topics, appends and reads as callers see them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sqlengine.broker.base import Broker, Records, is_system
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
+
+
+def read(broker: Broker, offset: int, **limits: int) -> Records:
+    records = broker.read("t", 0, offset, **limits)
+    assert records is not None
+    return records
+
+
+def test_a_batch_comes_back_as_it_was_appended(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t", 2)
+    first = broker.append("t", 1, [b"a", None, b"", b"dd"], keys=[None, b"k", b"", b"l"], timestamp_ms=7)
+    second = broker.append("t", 1, pa.array([b"x", b"y", b"z"])[1:], timestamp_ms=9)
+    assert (first.first_offset, first.next_offset, second.first_offset, second.next_offset) == (0, 4, 4, 6)
+    records = broker.read("t", 1, 1)
+    assert records is not None
+    assert (records.topic, records.shard, records.first_offset, records.next_offset) == ("t", 1, 1, 6)
+    assert records.values.to_pylist() == [None, b"", b"dd", b"y", b"z"]
+    assert records.keys is not None
+    assert records.keys.to_pylist() == [b"k", b"", b"l", None, None]
+    assert records.offsets.tolist() == [1, 2, 3, 4, 5]
+    assert records.timestamps.tolist() == [7, 7, 7, 9, 9]
+    assert broker.read("t", 0, 0) is None
+    assert broker.read("t", 1, 6) is None
+
+
+def test_limits_cut_a_read_and_one_record_always_comes(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    for start in (0, 4):
+        broker.append("t", 0, [b"%03d" % number for number in range(start, start + 4)], timestamp_ms=0)
+    assert read(broker, 2, max_records=3).values.to_pylist() == [b"002", b"003", b"004"]
+    assert read(broker, 3, max_bytes=6).values.to_pylist() == [b"003", b"004"]
+    assert read(broker, 7, max_bytes=1).values.to_pylist() == [b"007"]
+    exact = read(broker, 1, max_records=1, max_bytes=1, until=6)
+    assert (exact.num_rows, exact.next_offset) == (5, 6)
+    assert broker.read("t", 0, 5, until=5) is None
+
+
+def test_what_was_read_outlives_file_and_broker(folder: Path) -> None:
+    broker = EmbeddedBroker(folder)
+    broker.create_topic("t")
+    broker.append("t", 0, [b"stays"], timestamp_ms=0)
+    records = read(broker, 0)
+    broker.delete_topic("t")
+    broker.close()
+    assert records.values.to_pylist() == [b"stays"]
+
+
+def test_one_batch_is_read_without_a_copy(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    broker.append("t", 0, [b"x" * 1000] * 1000, timestamp_ms=0)
+    before = pa.total_allocated_bytes()
+    records = read(broker, 500)
+    assert pa.total_allocated_bytes() == before
+    assert records.values.buffers()[2].address % 8 == 0
+
+
+def test_every_range_over_many_segments(folder: Path) -> None:
+    broker = EmbeddedBroker(folder, segment_bytes=400)
+    broker.create_topic("t")
+    values = [b"%d" % number for number in range(60)]
+    for start in range(0, 60, 3):
+        broker.append("t", 0, values[start : start + 3], timestamp_ms=start)
+    for begin in range(60):
+        for end in range(begin + 1, 61):
+            records = read(broker, begin, until=end)
+            assert (records.values.to_pylist(), records.first_offset) == (values[begin:end], begin)
+            assert records.timestamps.tolist() == [number // 3 * 3 for number in range(begin, end)]
+    broker.close()
+
+
+def test_offsets_outside_name_begin_and_end(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    broker.append("t", 0, [b"a", b"b"], timestamp_ms=0)
+    for offset, until in ((-1, None), (3, None), (0, 3)):
+        with pytest.raises(OffsetOutOfRange, match="begins at 0 and ends before 2"):
+            broker.read("t", 0, offset, until=until)
+
+
+def test_errors_name_the_topic_and_what_to_do(broker: EmbeddedBroker) -> None:
+    broker.create_topic("orders")
+    with pytest.raises(TopicNotFound, match="'order' does not exist") as missing:
+        broker.read("order", 0, 0)
+    assert missing.value.hint == "did you mean 'orders'?"
+    with pytest.raises(TopicExists):
+        broker.create_topic("orders")
+    assert broker.create_topic("orders", if_not_exists=True).shards == 1
+    with pytest.raises(BrokerError, match="no shard 1"):
+        broker.append("orders", 1, [b""], timestamp_ms=0)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "a\n", "ä", "x" * 201])
+def test_bad_names_are_refused(broker: EmbeddedBroker, name: str) -> None:
+    with pytest.raises(BrokerError, match="is not a topic name"):
+        broker.create_topic(name)
+
+
+@pytest.mark.parametrize("name", [".", "..", "_epochs", "A-1.z", "x" * 200])
+def test_good_names_are_topics_and_come_back(folder: Path, name: str) -> None:
+    broker = EmbeddedBroker(folder)
+    broker.create_topic(name, 3, retention_ms=5, retention_bytes=6)
+    broker.append(name, 2, [b"v"], timestamp_ms=0)
+    before = broker.topic(name)
+    broker.close()
+    broker = EmbeddedBroker(folder)
+    assert broker.topic(name) == before
+    assert (before.begin, before.end, before.retention_ms, before.retention_bytes) == ((0, 0, 0), (0, 0, 1), 5, 6)
+    broker.delete_topic(name)
+    assert [topic.name for topic in broker.topics()] == ["_offsets"]
+    broker.close()
+    assert is_system(name) == (name == "_epochs")
+
+
+def test_the_folder_is_private(broker: EmbeddedBroker, folder: Path) -> None:
+    broker.create_topic("t")
+    modes = {path.stat().st_mode & 0o077 for path in (folder, *folder.rglob("*.seg"), *folder.rglob("topics/*"))}
+    assert modes == {0}
+
+
+def test_an_epoch_is_appended_once_over_restarts(folder: Path) -> None:
+    for life in range(3):
+        broker = EmbeddedBroker(folder, segment_bytes=300)
+        broker.create_topic("t", 2, if_not_exists=True)
+        for epoch in range(5 * life + 5):
+            appended = broker.append("t", 0, [b"%d" % epoch], timestamp_ms=0, writer="graph", epoch=epoch)
+            assert appended.duplicate == (epoch < 5 * life)
+        assert broker.last_epoch("t", 0, "graph") == 5 * life + 4
+        assert broker.last_epoch("t", 0, "other") is broker.last_epoch("t", 1, "graph") is None
+        assert read(broker, 0).values.to_pylist() == [b"%d" % epoch for epoch in range(5 * life + 5)]
+        broker.close()
+
+
+def test_an_epoch_without_rows_is_remembered(folder: Path) -> None:
+    broker = EmbeddedBroker(folder)
+    broker.create_topic("t")
+    assert broker.append("t", 0, [], timestamp_ms=0).next_offset == 0
+    broker.append("t", 0, [], timestamp_ms=0, writer="graph", epoch=3)
+    broker.append("t", 0, [b"a"], timestamp_ms=0)
+    broker.close()
+    broker = EmbeddedBroker(folder)
+    assert broker.append("t", 0, [b"late"], timestamp_ms=0, writer="graph", epoch=3).duplicate
+    assert read(broker, 0).values.to_pylist() == [b"a"]
+    broker.close()
+
+
+def test_committed_offsets_survive_and_go_with_their_topic(folder: Path) -> None:
+    broker = EmbeddedBroker(folder)
+    broker.create_topic("t", 3)
+    broker.create_topic("u")
+    broker.commit("g", "t", {0: 5, 2: 7})
+    broker.commit("g", "t", {2: 8})
+    broker.commit("h", "u", {0: 1})
+    broker.close()
+    broker = EmbeddedBroker(folder)
+    assert broker.committed("g", "t") == {0: 5, 2: 8}
+    assert broker.committed("h", "t") == {}
+    with pytest.raises(BrokerError, match="no shard 3"):
+        broker.commit("g", "t", {3: 0})
+    broker.delete_topic("t")
+    broker.create_topic("t", 3)
+    assert broker.committed("g", "t") == {}
+    broker.close()
+    broker = EmbeddedBroker(folder)
+    assert (broker.committed("g", "t"), broker.committed("h", "u")) == ({}, {0: 1})
+    broker.close()
+
+
+def test_the_log_of_committed_offsets_stays_small(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    for offset in range(12_000):
+        broker.commit("g", "t", {0: offset})
+    assert broker.topic("_offsets").bytes < 1_200_000
+    assert broker.committed("g", "t") == {0: 11_999}
+
+
+def test_waiting_misses_no_append(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    broker.wait_for_data(0)
+    assert not broker.wait_for_data(0.01)
+    broker.append("t", 0, [b"before the call"], timestamp_ms=0)
+    assert broker.wait_for_data(5)
+    timer = threading.Timer(0.05, lambda: broker.append("t", 0, [b"during the call"], timestamp_ms=0))
+    timer.start()
+    began = time.monotonic()
+    assert broker.wait_for_data(5)
+    assert time.monotonic() - began < 4
+    timer.join()
+
+
+@pytest.mark.parametrize("fsync", ["none", "interval", "epoch"])
+def test_threads_append_and_read_at_once(folder: Path, fsync: str) -> None:
+    broker = EmbeddedBroker(folder, fsync=fsync, segment_bytes=20_000, fsync_interval_s=0.001)  # type: ignore[arg-type]
+    broker.create_topic("t", 2)
+    rounds = 300 if fsync != "epoch" else 20
+    seen: list[list[bytes]] = []
+
+    def write(name: int) -> None:
+        for number in range(rounds):
+            values = [b"%d:%d:%d" % (name, number, row) for row in range(5)]
+            broker.append("t", 0, values, timestamp_ms=number, writer=str(name), epoch=number)
+
+    def follow() -> None:
+        got: list[bytes] = []
+        offset = 0
+        while len(got) < 3 * 5 * rounds:
+            records = broker.read("t", 0, offset, max_records=17)
+            if records is None:
+                broker.wait_for_data(1)
+            else:
+                assert records.first_offset == offset
+                got += records.values.to_pylist()
+                offset = records.next_offset
+        seen.append(got)
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in range(3)]
+    threads += [threading.Thread(target=follow) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    broker.sync()
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+    for name in range(3):
+        mine = [value for value in seen[0] if value.startswith(b"%d:" % name)]
+        assert mine == [b"%d:%d:%d" % (name, number, row) for number in range(rounds) for row in range(5)]
+    broker.close()

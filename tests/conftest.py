@@ -1,0 +1,59 @@
+"""What all tests share: `--update`, the sibling folder, a real Flink, and the number of skipped tests at the end."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import oracle_missing, shared_folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update", action="store_true", help="write what came out into the data files of the tests; review the diff"
+    )
+
+
+@pytest.fixture(scope="session")
+def update(request: pytest.FixtureRequest) -> bool:
+    """True when data tests are to write their expectations instead of comparing with them."""
+    return bool(request.config.getoption("--update"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The sibling folder `shared`; tests that need it are skipped where it is missing."""
+    folder = shared_folder()
+    if folder is None:
+        pytest.skip("the folder ../shared is not there")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real Flink in a JVM of its own, started once for all tests that are marked `oracle`."""
+    reason = oracle_missing()
+    if reason:
+        pytest.skip(reason)
+    script = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
+    os.environ.setdefault("FLINK_ORACLE_CACHE", str(Path.home() / ".cache" / "sqlengine" / "flink-oracle"))
+    spec = importlib.util.spec_from_file_location("flink_oracle", script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with module.Oracle(log=tmp_path_factory.mktemp("flink") / "flink.log") as oracle:
+        yield oracle
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Skips are easily overlooked: count them by reason."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
+    terminalreporter.write_line(f"number of skipped tests: {len(skipped)}")
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"  {count} x {reason}")

@@ -1,0 +1,148 @@
+"""Checkpoints: what is stored, that it is stored whole, and what happens when it cannot be."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pyarrow as pa
+import pytest
+
+from parser.errors import ServiceError
+from parser.types import BIGINT, INT, Schema
+from sqlengine.state import store as store_module
+from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_ROWS, CHECKPOINTS, Checkpointer
+from sqlengine.state.store import CheckpointStore, Loaded, MemoryStore, Position, RocksStore
+from sqlengine.state.table import Changes, KeyedTable
+
+
+def counts(name: str = "counts") -> KeyedTable:
+    return KeyedTable(name, Schema.of(k=INT), Schema.of(n=BIGINT.with_nullable(False)), ("k",))
+
+
+def count(table: KeyedTable, keys: list[int]) -> None:
+    slots, _ = table.slots_for([pa.array(keys, pa.int32())], len(keys))
+    table.columns["n"][slots] = table.columns["n"][slots] + 1
+    table.mark(slots)
+
+
+def forget(table: KeyedTable, keys: list[int]) -> None:
+    table.remove(table.slots_for([pa.array(keys, pa.int32())], len(keys), insert=False)[0])
+
+
+@pytest.fixture(params=["memory", "rocks", "rocks-fsync"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
+    if request.param == "memory":
+        return MemoryStore()
+    return RocksStore(tmp_path / "store", "epoch" if request.param == "rocks-fsync" else "none")
+
+
+def test_store_holds_the_last_checkpoint(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_FOLD_AT_LEAST", 20)
+    monkeypatch.setattr(store_module, "_ROWS_PER_BLOB", 16)
+    first, second = counts(), counts("empty")
+    checkpointer = Checkpointer(store)
+    assert store.load() is None
+    for epoch in range(30):
+        count(first, list(range(epoch, epoch + 5)))
+        forget(first, [epoch - 3] if epoch > 3 and epoch % 2 else [])
+        assert checkpointer.begin({"epoch": epoch, "offsets": {"a": 7}}, {"counts": first, "empty": second})
+        loaded = store.load()
+        assert loaded is not None
+        assert loaded.position == {"epoch": epoch, "offsets": {"a": 7}}
+        assert loaded.tables["counts"].equals(first.dump())
+        assert loaded.tables["empty"].num_rows == 0
+    checkpointer.begin({"epoch": 30}, {"empty": second})
+    loaded = store.load()
+    assert loaded is not None
+    assert list(loaded.tables) == ["empty"]
+    store.close()
+
+
+def test_rocks_store_lives_on_and_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_FOLD_AT_LEAST", 20)
+    table = counts()
+    for epoch in range(40):
+        store = RocksStore(tmp_path)
+        held = store.load()
+        checkpointer = Checkpointer(store)
+        if held is not None:
+            table = counts()
+            table.load(held.tables["counts"])
+            checkpointer.adopt(held.position, {"counts": table})
+        count(table, [1, 2, 3])
+        checkpointer.begin({"epoch": epoch}, {"counts": table})
+        blobs = [k for k in store._db.keys() if k.startswith(b"blob")]  # noqa: SIM118
+        assert len(blobs) <= 1 + 20 // 3
+        store.close()
+    assert table.dump()["n"].to_pylist() == [40, 40, 40]
+
+
+def test_store_of_another_format_is_refused(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path)
+    store._db.put(b"head", json.dumps({"format": 2}).encode())
+    store.close()
+    with pytest.raises(ServiceError, match="has format 2, this version reads 1") as caught:
+        RocksStore(tmp_path)
+    assert caught.value.hint == (
+        "start the version that wrote it, or remove the folder: the jobs then start without their state"
+    )
+
+
+def test_folder_in_use_is_refused(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path)
+    with pytest.raises(ServiceError, match="cannot be opened"):
+        RocksStore(tmp_path)
+    store.close()
+
+
+class SlowDisk:
+    """A store on a disk that waits until it is told to go on, and fails once."""
+
+    def __init__(self) -> None:
+        self.inner, self.go, self.full = MemoryStore(), Event(), True
+
+    def put(self, position: Position, changes: dict[str, Changes]) -> None:
+        assert self.go.wait(10)
+        if self.full:
+            self.full = False
+            raise ServiceError("the disk is full")
+        self.inner.put(position, changes)
+
+    def load(self) -> Loaded | None:
+        return self.inner.load()
+
+    def drop(self, table: str) -> None:
+        self.inner.drop(table)
+
+    def close(self) -> None: ...
+
+
+def test_writing_is_beside_the_stream_and_its_errors_come_back() -> None:
+    disk, table = SlowDisk(), counts()
+    with ThreadPoolExecutor(1) as writer:
+        checkpointer = Checkpointer(disk, writer)
+        tables = {"counts": table}
+        count(table, [1, 2, 3])
+        assert checkpointer.changed_rows(tables) == 6  # three new, three marked
+        assert checkpointer.begin({"epoch": 1}, tables)
+        assert checkpointer.changed_rows(tables) == 0
+        count(table, [3])
+        assert not checkpointer.begin({"epoch": 2}, tables)
+        disk.go.set()
+        with pytest.raises(ServiceError, match="the disk is full"):
+            checkpointer.wait()
+        assert checkpointer.stored is None
+        forget(table, [1])
+        assert checkpointer.begin({"epoch": 3}, tables)
+        checkpointer.wait()
+        assert checkpointer.stored == {"epoch": 3}
+    loaded = disk.load()
+    assert loaded is not None
+    assert loaded.tables["counts"].equals(table.dump())
+    assert table.dump()["n"].to_pylist() == [1, 2]
+    assert checkpointer.counters[CHECKPOINTS] == 1
+    assert checkpointer.counters[CHECKPOINT_ROWS] == 3 + 3  # key 1 is named among the removed
+    assert checkpointer.counters[CHECKPOINT_PAUSE_US] > 0

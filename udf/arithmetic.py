@@ -1,0 +1,279 @@
+"""Arithmetic on numbers. Integers wrap around as Java's do; a division of exact numbers by zero is an error of the
+row, one of FLOAT or DOUBLE gives an infinity or NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import PlanError
+from parser.types import DOUBLE, DataType, Root, decimal
+from udf.arrays import null_where, row_by_row, valid, wrap
+from udf.coercion import as_decimal, modulus_type, product_type, quotient_type, sum_type
+from udf.decimals import EXACT, combine, decimal_rows, rescale
+from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.signatures import Custom, double, int_, nullable, same_as_first, takes
+from udf.intervals import add_interval, ceil_time, floor_time, interval_casts, interval_result, scale_interval
+from udf.vector import Errors, Vector
+
+TypeRule: TypeAlias = Callable[[DataType, DataType], DataType | None]
+
+
+def _operands(rule: TypeRule, operator: str) -> Custom:
+    """Numbers are cast to the result's type, decimals and integers beside them to DECIMAL; dates, times and intervals
+    stay as they are."""
+
+    def casts(types: Types) -> tuple[DataType, ...] | None:
+        if len(types) != 2 or not all(t.is_numeric for t in types):
+            return interval_casts(operator, types)
+        kind = rule(*types)
+        if kind is None or kind.is_integer and operator == "%":
+            return None if kind is None else tuple(types)
+        if kind.root is Root.DECIMAL:
+            return tuple(as_decimal(t) for t in types)
+        return tuple(kind.with_nullable(t.nullable) for t in types)
+
+    def result(types: Types, literals: Literals) -> DataType:
+        kind = rule(*types) if all(t.is_numeric for t in types) else interval_result(types)
+        if kind is None:
+            raise PlanError("exact numbers expected")
+        return kind.plain.with_nullable(nullable(types))
+
+    wanted = {"+": ", or a date or time and an interval", "-": ", or a date or time and an interval"}
+    return Custom(casts, result, f"two {'exact ' if operator == '%' else ''}numbers{wanted.get(operator, '')}")
+
+
+def _is_decimal(ctx: KernelContext) -> bool:
+    return ctx.result_type.root is Root.DECIMAL
+
+
+@function("+", signature=_operands(sum_type, "+"))
+def add(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """The sum; integers wrap around; of a date or time and an interval, the later time."""
+    if not all(t.is_numeric for t in ctx.arg_types):
+        return add_interval(ctx, left, right, sign=1)
+    if _is_decimal(ctx):
+        return combine(ctx.num_rows, pc.add, EXACT.add, ctx.result_type, left, right)
+    return pc.add(left, right)
+
+
+@function("-", signature=_operands(sum_type, "-"))
+def subtract(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """The difference; integers wrap around; of a date or time and an interval, the earlier time."""
+    if not all(t.is_numeric for t in ctx.arg_types):
+        return add_interval(ctx, left, right, sign=-1)
+    if _is_decimal(ctx):
+        return combine(ctx.num_rows, pc.subtract, EXACT.subtract, ctx.result_type, left, right)
+    return pc.subtract(left, right)
+
+
+@function("*", signature=_operands(product_type, "*"))
+def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """The product; integers wrap around."""
+    if not all(t.is_numeric for t in ctx.arg_types):
+        return scale_interval(left, right)
+    if _is_decimal(ctx):
+        return combine(ctx.num_rows, pc.multiply, EXACT.multiply, ctx.result_type, left, right)
+    return pc.multiply(left, right)
+
+
+@function("/", signature=_operands(quotient_type, "/"))
+def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
+    """The quotient; that of integers is cut to an integer. Error: division by zero (exact numbers)."""
+    if ctx.result_type.root in (Root.FLOAT, Root.DOUBLE):
+        return pc.divide(left, right)
+    right, errors = _without_zero(ctx.num_rows, left, right)
+    if _is_decimal(ctx):
+        return Vector(decimal_rows(ctx.num_rows, EXACT.divide, ctx.result_type, left, right), errors)
+    quotient = pc.divide(left, right)
+    minus_one = pc.equal(right, pa.scalar(-1, right.type))  # Arrow gives 0 for MIN / -1, Java wraps
+    return Vector(pc.if_else(minus_one, pc.negate(left), quotient), errors)
+
+
+@function("%", "MOD", signature=_operands(modulus_type, "%"))
+def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
+    """The remainder of a division, with the dividend's sign. Error: division by zero."""
+    right, errors = _without_zero(ctx.num_rows, left, right)
+    if _is_decimal(ctx):
+        return Vector(decimal_rows(ctx.num_rows, EXACT.remainder, ctx.result_type, left, right), errors)
+    missing = ~(valid(left, ctx.num_rows) & valid(right, ctx.num_rows))
+    rest = np.fmod(_integers(left), _integers(right, 1))
+    whole = np.broadcast_to(rest, (ctx.num_rows,)).astype(ctx.result_type.arrow.to_pandas_dtype())
+    return Vector(pa.array(whole, mask=missing), errors)
+
+
+def _integers(values: Values, missing: int = 0) -> npt.NDArray[np.int64]:
+    if isinstance(values, pa.Scalar):
+        return np.asarray(values.as_py() if values.is_valid else missing, np.int64)
+    return values.fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _without_zero(num_rows: int, left: Values, right: Values) -> tuple[Values, Errors | None]:
+    """The divisor with NULL for zero, and the rows where that is an error."""
+    zero = pc.equal(right, pa.scalar(0, pa.int8()).cast(right.type))
+    if isinstance(zero, pa.Scalar):
+        if not zero.as_py():
+            return right, None
+        return pa.scalar(None, right.type), Errors.where(valid(left, num_rows), "division by zero")
+    if not pc.any(zero).as_py():
+        return right, None
+    mask = zero.fill_null(False).to_numpy(zero_copy_only=False)
+    return null_where(mask, right), Errors.where(mask & valid(left, num_rows), "division by zero")
+
+
+def _negated_types(types: Types) -> tuple[DataType, ...] | None:
+    intervals = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
+    return tuple(types) if len(types) == 1 and (types[0].is_numeric or types[0].root in intervals) else None
+
+
+@function("NEG", signature=Custom(_negated_types, same_as_first, "a number or an interval"))
+def negate(ctx: KernelContext, value: Values) -> Values:
+    """Unary minus; the smallest integer stays itself."""
+    return pc.negate(value)
+
+
+@function("ABS", signature=Custom(_negated_types, same_as_first, "a number or an interval"))
+def absolute(ctx: KernelContext, value: Values) -> Values:
+    """The absolute value; the smallest integer stays itself."""
+    return pc.abs(value)
+
+
+def _round_result(types: Types, literals: Literals) -> DataType:
+    value = types[0].plain
+    digits = literals[1] if len(types) > 1 else 0
+    if value.root is Root.DECIMAL and isinstance(digits, int) and digits < value.scale:
+        value = decimal(min(38, 1 + value.precision - value.scale + max(digits, 0)), max(digits, 0))
+    return value.with_nullable(nullable(types))
+
+
+def _round_types(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) not in (1, 2) or not types[0].is_numeric:
+        return None
+    return (types[0], *[int_.cast(t) for t in types[1:]])
+
+
+@function("ROUND", signature=Custom(_round_types, _round_result, "a number and a number of digits"))
+def round_(ctx: KernelContext, value: Values, digits: Values | None = None) -> Values:
+    """ROUND(number [, digits]): half up, away from zero, by the decimal text; negative digits round before the point."""
+    places = pa.scalar(0, pa.int32()) if digits is None else digits
+    root = ctx.arg_types[0].root
+    if root is Root.DECIMAL:
+        return decimal_rows(ctx.num_rows, _round_decimal, ctx.result_type, value, places)
+    if root in (Root.FLOAT, Root.DOUBLE):
+        return _round_floats(ctx, value, places)
+    if isinstance(places, pa.Scalar) and (not places.is_valid or places.as_py() >= 0):
+        return value if places.is_valid else pa.nulls(ctx.num_rows, value.type)
+    bits = ctx.result_type.arrow.bit_width
+    return row_by_row(
+        ctx.num_rows, lambda v, d: wrap(int(_round_decimal(Decimal(v), d)), bits), ctx.result_type.arrow, value, places
+    )
+
+
+def _round_decimal(value: Decimal, digits: int) -> Decimal:
+    if not value.is_finite() or digits >= 400 or -value.as_tuple().exponent <= digits:  # type: ignore[operator]
+        return value
+    if digits < -400:
+        return Decimal(0)
+    return value.quantize(Decimal((0, (1,), -digits)), rounding=ROUND_HALF_UP, context=_WIDE)
+
+
+_WIDE = EXACT.copy()
+_WIDE.prec = 800
+
+
+def _round_floats(ctx: KernelContext, value: Values, places: Values) -> Values:
+    if isinstance(places, pa.Scalar) and places.is_valid and 0 <= places.as_py() <= 15 and isinstance(value, pa.Array):
+        doubles = value.cast(pa.float64())
+        numbers = doubles.fill_null(0.0).to_numpy(zero_copy_only=False)
+        rounded = pa.array(_round_fast(numbers, places.as_py()), mask=~valid(value, len(value)))
+        return rounded.cast(value.type, safe=False)
+    kind = value.type
+    rounded = row_by_row(ctx.num_rows, _round_float, pa.float64(), value.cast(pa.float64()), places)
+    return rounded.cast(kind, safe=False)
+
+
+def _round_float(value: float, digits: int) -> float:
+    return float(_round_decimal(Decimal(repr(value)), digits)) + 0.0
+
+
+def _round_fast(numbers: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np.float64]:
+    """Whole units of the last digit, divided once; rows that are close to a half, or large, go by their text."""
+    with np.errstate(all="ignore"):
+        scaled = np.abs(numbers) * 10.0**digits
+        floor = np.floor(scaled)
+        rest = scaled - floor
+        result = np.copysign((floor + (rest > 0.5)) / 10.0**digits, numbers) + 0.0
+        doubtful = ~((np.abs(rest - 0.5) > 1e-4) & (scaled < 2.0**40))
+    for row in np.flatnonzero(doubtful):
+        result[row] = _round_float(float(numbers[row]), digits)
+    return result
+
+
+def _whole_result(types: Types, literals: Literals) -> DataType:
+    value = types[0].plain
+    return (decimal(value.precision, 0) if value.root is Root.DECIMAL else value).with_nullable(types[0].nullable)
+
+
+def _whole(ctx: KernelContext, value: Values, kernel: Callable[[Values], Values]) -> Values:
+    if ctx.arg_types[0].is_integer:
+        return value
+    result = kernel(value)
+    return rescale(result, ctx.result_type) if _is_decimal(ctx) else result
+
+
+def _floor_types(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) == 1 and types[0].is_numeric:
+        return tuple(types)
+    temporal = len(types) == 2 and (types[0].is_timestamp or types[0].root in (Root.DATE, Root.TIME))
+    return tuple(types) if temporal and types[1].is_string else None
+
+
+_FLOOR = Custom(_floor_types, _whole_result, "a number, or a date or time and a unit")
+
+
+@function("FLOOR", signature=_FLOOR)
+def floor(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
+    """FLOOR(number), or FLOOR(time, 'HOUR') for FLOOR(time TO HOUR): the whole number or unit at or below."""
+    return _whole(ctx, value, pc.floor) if unit is None else floor_time(ctx, value, unit)
+
+
+@function("CEIL", "CEILING", signature=_FLOOR)
+def ceil(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
+    """CEIL(number), or CEIL(time, 'HOUR') for CEIL(time TO HOUR): the whole number or unit at or above."""
+    return _whole(ctx, value, pc.ceil) if unit is None else ceil_time(ctx, value, unit)
+
+
+@function("POWER", signature=takes(double, double, result=DOUBLE))
+def power(ctx: KernelContext, base: Values, exponent: Values) -> Values:
+    """`base` to the power of `exponent`, as DOUBLE."""
+    return pc.power(base, exponent)
+
+
+@function("SQRT", signature=takes(double, result=DOUBLE))
+def sqrt(ctx: KernelContext, value: Values) -> Values:
+    """The square root as DOUBLE; NaN for a negative number."""
+    return pc.sqrt(value)
+
+
+@function("LN", signature=takes(double, result=DOUBLE))
+def ln(ctx: KernelContext, value: Values) -> Values:
+    """The natural logarithm as DOUBLE."""
+    return pc.ln(value)
+
+
+@function("LOG10", signature=takes(double, result=DOUBLE))
+def log10(ctx: KernelContext, value: Values) -> Values:
+    """The logarithm to base 10 as DOUBLE."""
+    return pc.log10(value)
+
+
+@function("EXP", signature=takes(double, result=DOUBLE))
+def exp(ctx: KernelContext, value: Values) -> Values:
+    """e to the power of the value, as DOUBLE."""
+    return pc.exp(value)

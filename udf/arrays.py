@@ -1,0 +1,125 @@
+"""Small tools for kernels: between Arrow and Python, a value or a distinct value at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from udf.registry import Values
+from udf.vector import BoolArray, Errors
+
+# A Python function of one row's values, none of them None.
+Row: TypeAlias = Callable[..., object]
+
+
+class RowError(Exception):
+    """Raised by a row function: this row has no value, and why."""
+
+
+def bools(values: pa.Array) -> BoolArray:
+    """TRUE as True, FALSE and NULL as False."""
+    if values.null_count:
+        values = values.fill_null(False)
+    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def valid(values: Values, num_rows: int) -> BoolArray:
+    """Where the values are not NULL."""
+    if isinstance(values, pa.Scalar):
+        return np.full(num_rows, values.is_valid)
+    if not values.null_count:
+        return np.ones(num_rows, np.bool_)
+    return bools(values.is_valid())
+
+
+def null_where(mask: BoolArray, values: pa.Array) -> pa.Array:
+    """The values with NULL in the rows of `mask`."""
+    return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
+
+
+def is_constant(*values: Values) -> bool:
+    return all(isinstance(v, pa.Scalar) for v in values)
+
+
+def rows_of(values: Values) -> Iterable[object]:
+    """One Python value a row; endless for a scalar."""
+    return repeat(values.as_py()) if isinstance(values, pa.Scalar) else values.to_pylist()
+
+
+def row_by_row(num_rows: int, function: Row, result: pa.DataType, *values: Values) -> pa.Array:
+    """`function` of each row's values, NULL where one is NULL. For what Arrow has no kernel."""
+    given = zip(range(num_rows), *map(rows_of, values), strict=False)
+    return pa.array([None if None in row else function(*row[1:]) for row in given], result)
+
+
+def per_distinct(function: Row, result: pa.DataType, values: Values, *constants: Values) -> pa.Array:
+    """`function(value, *constants)` once per distinct value; NULL stays NULL. `constants` are scalars, not NULL."""
+    extra = [c.as_py() for c in constants]
+    encoded = values.dictionary_encode()
+    mapped = pa.array([function(v, *extra) for v in encoded.dictionary.to_pylist()], result)
+    return mapped.take(encoded.indices)
+
+
+def map_text(num_rows: int, function: Row, result: pa.DataType, *values: Values) -> pa.Array:
+    """`per_distinct` where only the first value varies, `row_by_row` else."""
+    first, *rest = values
+    if any(isinstance(v, pa.Scalar) and not v.is_valid for v in values):
+        return pa.nulls(num_rows, result)
+    if is_constant(*rest) and not isinstance(first, pa.Scalar):
+        return per_distinct(function, result, first, *rest)
+    return row_by_row(num_rows, function, result, *values)
+
+
+def row_errors(num_rows: int, function: Row, result: pa.DataType, *values: Values) -> tuple[pa.Array, Errors | None]:
+    """As `row_by_row`; a row whose function raises RowError is NULL and has that error."""
+    failures: dict[int, str] = {}
+
+    def guarded(index: int, *row: object) -> object:
+        try:
+            return function(*row)
+        except RowError as error:
+            failures[index] = str(error)
+            return None
+
+    index = pa.array(range(num_rows), pa.int32())
+    return row_by_row(num_rows, guarded, result, index, *values), errors_of(failures, num_rows)
+
+
+def errors_of(failures: dict[int, str], num_rows: int) -> Errors | None:
+    """Errors from row number to reason."""
+    if not failures:
+        return None
+    mask, codes = np.zeros(num_rows, np.bool_), np.zeros(num_rows, np.int32)
+    reasons = list(dict.fromkeys(failures.values()))
+    known = {r: i for i, r in enumerate(reasons)}
+    for row, reason in failures.items():
+        mask[row], codes[row] = True, known[reason]
+    return Errors(mask, codes, tuple(reasons))
+
+
+def is_ascii(values: pa.Array) -> bool:
+    """Whether no character of a string array is outside ASCII."""
+    if not len(values):
+        return True
+    _, offsets, data = values.buffers()
+    if data is None:
+        return True
+    bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    return data[int(bounds[0]) : int(bounds[-1])].to_pybytes().isascii()
+
+
+def wrap(value: int, bits: int) -> int:
+    """A Python integer as Java's of so many bits, in two's complement."""
+    half = 1 << (bits - 1)
+    return (value + half) % (1 << bits) - half
+
+
+def quoted(values: Sequence[object], limit: int = 60) -> str:
+    """A value for an error message, cut when long."""
+    shown = ", ".join(str(v) for v in values)
+    return f"'{shown[:limit]}…'" if len(shown) > limit else f"'{shown}'"

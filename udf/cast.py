@@ -1,0 +1,209 @@
+"""CAST and TRY_CAST. The target is the call's result type; `resolve_cast` gives it for the types in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import PlanError, UnsupportedError
+from parser.types import MAX_LENGTH, DataType, Root, TimeAttribute
+from udf.arrays import errors_of, quoted, valid, wrap
+from udf.coercion import can_cast
+from udf.decimals import decimal_rows, rescale
+from udf.intervals import Int64s, from_integers, integers, units_per_ms
+from udf.parsing import DAY_NS, parse_boolean, parse_date, parse_decimal, parse_double, parse_integer, parse_time, parse_timestamp
+from udf.registry import KernelContext, Types, Values, function
+from udf.signatures import Custom
+from udf.texts import local, to_text
+from udf.vector import BoolArray, Errors, Vector
+
+_INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
+
+
+def resolve_cast(source: DataType, target: DataType, *, try_cast: bool = False) -> DataType:
+    """The type of CAST(source AS target) (TRY_CAST is always nullable); PlanError where Flink has no such cast."""
+    if not (can_cast(source, target) or source.root is target.root in _INTERVALS):
+        hint = _HINTS.get((source.is_timestamp, target.is_numeric)) or _HINTS.get((source.is_numeric, target.is_timestamp))
+        raise PlanError(f"cannot cast {source.plain} to {target.plain}", hint=hint)
+    if target.children and not source.same_as(target) and source.root is not Root.NULL:
+        raise UnsupportedError(f"cast of {source.plain} to {target.plain} is not supported yet")
+    if target.is_binary and target.length != MAX_LENGTH and not source.same_as(target):
+        raise UnsupportedError(f"cast to {target.plain} is not supported yet", hint="cast to BYTES")
+    return target.as_attribute(TimeAttribute.NONE).with_nullable(try_cast or source.nullable)
+
+
+_HINTS = {(True, True): "use UNIX_TIMESTAMP, TO_TIMESTAMP(FROM_UNIXTIME(seconds)) or TO_TIMESTAMP_LTZ(number, precision)"}
+
+
+def _bound_by_planner(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) == 1 else None
+
+
+def _no_rule(types: Types, literals: object) -> DataType:
+    raise PlanError("a target type expected", hint="the planner resolves casts with resolve_cast")
+
+
+_SIGNATURE = Custom(_bound_by_planner, _no_rule, "one value")
+
+
+@function("CAST", signature=_SIGNATURE)
+def cast(ctx: KernelContext, value: Values) -> Vector:
+    """CAST(value AS type). Error: a text that is no value of the type. Integers wrap around, floating point numbers
+    saturate, decimals that do not fit are NULL."""
+    values = pa.repeat(value, ctx.num_rows) if isinstance(value, pa.Scalar) else value
+    return convert(values, ctx.arg_types[0], ctx.result_type, ctx.zone)
+
+
+@function("TRY_CAST", signature=_SIGNATURE)
+def try_cast(ctx: KernelContext, value: Values) -> Vector:
+    """CAST with NULL for what cannot be cast."""
+    return Vector(cast(ctx, value).values)
+
+
+def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "UTC") -> Vector:
+    """`values` of type `source` as `target`."""
+    if source.root is Root.NULL:
+        return Vector(pa.nulls(len(values), target.arrow))
+    if source.same_as(target):
+        return Vector(values)
+    if target.is_string:
+        return Vector(_to_string(values, source, target, zone))
+    if source.is_string:
+        return _parse(values, target, zone)
+    if target.is_numeric:
+        return Vector(_to_number(values, source, target))
+    if target.root is Root.BOOLEAN:
+        return Vector(pc.not_equal(values, pa.scalar(0, pa.int8()).cast(values.type)))
+    if target.is_binary:
+        return Vector(values)
+    return Vector(_to_time(values, source, target, zone))
+
+
+def _to_string(values: pa.Array, source: DataType, target: DataType, zone: str) -> pa.Array:
+    text = to_text(values, source, zone)
+    if target.length < MAX_LENGTH and not (source.is_string and source.length <= target.length):
+        text = pc.utf8_slice_codeunits(text, 0, target.length)
+    if target.root is Root.CHAR and not (source.root is Root.CHAR and source.length >= target.length):
+        text = pc.utf8_rpad(text, target.length, " ")
+    return text
+
+
+def _to_number(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    if source.root is Root.BOOLEAN:
+        values, source = values.cast(pa.int8()), DataType(Root.TINYINT)
+    if target.root is Root.DECIMAL:
+        if source.root in (Root.FLOAT, Root.DOUBLE):
+            return decimal_rows(len(values), lambda v: Decimal(repr(v)), target, values.cast(pa.float64()))
+        return rescale(values, target)
+    if source.root is Root.DECIMAL:
+        numbers = [None if v is None else _from_decimal(v, target) for v in values.to_pylist()]
+        return pa.array(numbers, target.arrow)
+    if target.is_integer and not source.is_integer:
+        return _saturated(values, target)
+    return values.cast(target.arrow, safe=False)
+
+
+def _from_decimal(value: Decimal, target: DataType) -> int | float:
+    return wrap(int(value), target.arrow.bit_width) if target.is_integer else float(value)
+
+
+def _saturated(values: pa.Array, target: DataType) -> pa.Array:
+    """As Java: NaN is 0, what is too large is the largest INT or BIGINT; smaller types take the low bits of an INT."""
+    numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    wide = 63 if target.root is Root.BIGINT else 31
+    whole = np.nan_to_num(np.trunc(numbers), nan=0.0)
+    inside = np.where(np.abs(whole) < 2.0**wide, whole, 0.0).astype(np.int64)
+    limit = np.where(whole > 0, 2**wide - 1, -(2**wide))
+    result = np.where(np.abs(whole) < 2.0**wide, inside, limit)
+    return pa.array(result.astype(target.arrow.to_pandas_dtype()), mask=~valid(values, len(values)))
+
+
+def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) -> pa.Array:
+    """A point in time as another; what is finer than the target's precision is cut off."""
+    if source.root is Root.TIMESTAMP_LTZ and target.root is not Root.TIMESTAMP_LTZ:
+        values = local(values, zone)
+    present = valid(values, len(values))
+    numbers = integers(values, len(values))
+    given, wanted = _ns_per_unit(source), _ns_per_unit(target)
+    numbers = numbers * (given // wanted) if given >= wanted else numbers // (wanted // given)
+    if target.root is Root.TIME:
+        numbers = numbers % (DAY_NS // wanted)
+    return _placed(numbers, present, target, zone if source.root is not Root.TIMESTAMP_LTZ else "UTC")
+
+
+def _ns_per_unit(t: DataType) -> int:
+    return DAY_NS if t.root is Root.DATE else 1_000_000 // units_per_ms(t.arrow)
+
+
+def _placed(numbers: Int64s, present: BoolArray, target: DataType, zone: str) -> pa.Array:
+    """Wall clock times in the target's unit as values of it: cut to its precision, TIMESTAMP_LTZ read in `zone`."""
+    if target.root is not Root.DATE:
+        step = 10 ** (9 - target.precision) // _ns_per_unit(target)
+        numbers = numbers // step * step if step > 1 else numbers
+    if target.root is not Root.TIMESTAMP_LTZ or zone == "UTC":
+        return from_integers(numbers, present, target.arrow)
+    naive = from_integers(numbers, present, pa.timestamp(target.arrow.unit))
+    return pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest").cast(target.arrow)
+
+
+_Parser = Callable[[str], object]
+
+
+def _parser(target: DataType) -> _Parser:
+    match target.root:
+        case Root.BOOLEAN:
+            return parse_boolean
+        case Root.FLOAT | Root.DOUBLE:
+            return parse_double
+        case Root.DECIMAL:
+            return lambda text: parse_decimal(text, target)
+        case Root.DATE:
+            return parse_date
+        case Root.TIME:
+            return parse_time
+        case Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
+            return parse_timestamp
+    bits = target.arrow.bit_width
+    return lambda text: parse_integer(text, bits)
+
+
+_PLAIN = {"integer": r"\A-?[0-9]{1,18}\z", "double": r"\A-?[0-9]{1,15}(\.[0-9]{1,15})?\z"}
+
+
+def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
+    if target.is_binary:
+        return Vector(values.cast(pa.binary()))
+    plain = "integer" if target.root is Root.BIGINT else "double" if target.root is Root.DOUBLE else None
+    if plain and pc.all(pc.match_substring_regex(values, _PLAIN[plain])).as_py():
+        return Vector(values.cast(target.arrow))
+    encoded = values.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    parsed = list(map(_parser(target), texts))
+    codes = encoded.indices
+    result = _parsed_array(parsed, target, zone).take(codes)
+    bad = [i for i, p in enumerate(parsed) if p is None]
+    return Vector(result, _cast_errors(codes, texts, bad, target) if bad else None)
+
+
+def _parsed_array(parsed: list[object], target: DataType, zone: str) -> pa.Array:
+    if target.root is Root.FLOAT:
+        return pa.array(parsed, pa.float64()).cast(target.arrow, safe=False)
+    if not (target.is_timestamp or target.root is Root.TIME):
+        return pa.array(parsed, target.arrow)
+    present = np.array([p is not None for p in parsed], np.bool_)
+    units = [int(p) // _ns_per_unit(target) if isinstance(p, int) else 0 for p in parsed]
+    return _placed(np.array(units, np.int64), present, target, zone)
+
+
+def _cast_errors(codes: pa.Array, texts: list[str], bad: list[int], target: DataType) -> Errors | None:
+    failed = dict.fromkeys(bad)
+    failures = {
+        row: f"cannot cast {quoted([texts[code]])} to {target.plain}"
+        for row, code in enumerate(codes.to_pylist())
+        if code in failed
+    }
+    return errors_of(failures, len(codes))

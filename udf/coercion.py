@@ -1,0 +1,243 @@
+"""Flink's rules for types that meet: common types, implicit casts of comparisons, assignments and explicit casts.
+
+All functions ignore time attributes; results never carry one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from parser.types import DOUBLE, FLOAT, MAX_LENGTH, NULL, STRING, DataType, Root, TimeAttribute, decimal
+
+MAX_PRECISION = 38
+_INTEGER_DIGITS = {Root.TINYINT: 3, Root.SMALLINT: 5, Root.INT: 10, Root.BIGINT: 19}
+_INTEGER_ORDER = tuple(_INTEGER_DIGITS)
+_APPROXIMATE = (Root.FLOAT, Root.DOUBLE)
+_NESTED = (Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW)
+
+
+def common_type(types: Sequence[DataType]) -> DataType | None:
+    """The type that all branches of a CASE or IF, all inputs of a UNION and all rows of VALUES are cast to; None where
+    there is none. Of FLOAT and DOUBLE, and of TIMESTAMP and TIMESTAMP_LTZ, the first wins, as in Flink."""
+    return _fold(types, first_wins=True)
+
+
+def merged_type(types: Sequence[DataType]) -> DataType | None:
+    """As `common_type` for COALESCE, IFNULL, GREATEST and LEAST: DOUBLE and TIMESTAMP_LTZ win."""
+    return _fold(types, first_wins=False)
+
+
+def _fold(types: Sequence[DataType], *, first_wins: bool) -> DataType | None:
+    typed = [t.as_attribute(TimeAttribute.NONE) for t in types if t.root is not Root.NULL]
+    if not typed:
+        return NULL if types else None
+    nullable = any(t.nullable for t in types)
+    result = reduce(lambda a, b: a and _pair(a, b, first_wins), typed[1:], typed[0])
+    return result and result.with_nullable(nullable)
+
+
+def _pair(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
+    if a.same_as(b):
+        return a
+    if a.is_numeric and b.is_numeric:
+        return _numeric(a, b, first_wins)
+    if (a.is_string and b.is_string) or (a.is_binary and b.is_binary):
+        return _text(a, b)
+    if a.is_timestamp and b.is_timestamp:
+        root = a.root if first_wins or a.root is b.root else Root.TIMESTAMP_LTZ
+        return DataType(root, precision=max(a.precision, b.precision))
+    if a.root is b.root is Root.TIME:
+        return a if a.precision >= b.precision else b
+    return _nested(a, b, first_wins)
+
+
+def _numeric(a: DataType, b: DataType, first_wins: bool) -> DataType:
+    approximate = [t for t in (a, b) if t.root in _APPROXIMATE]
+    if Root.DECIMAL in (a.root, b.root):
+        return DOUBLE if approximate else _wider_decimal(as_decimal(a), as_decimal(b))
+    if approximate:
+        return approximate[0] if first_wins or len(approximate) == 1 else DOUBLE
+    return max(a, b, key=lambda t: _INTEGER_ORDER.index(t.root))
+
+
+def as_decimal(t: DataType) -> DataType:
+    """An integer type as the DECIMAL that holds all its values; DECIMAL stays."""
+    return t if t.root is Root.DECIMAL else decimal(_INTEGER_DIGITS[t.root], 0).with_nullable(t.nullable)
+
+
+def _wider_decimal(a: DataType, b: DataType) -> DataType:
+    scale = max(a.scale, b.scale)
+    digits = max(a.precision - a.scale, b.precision - b.scale)
+    return decimal(min(MAX_PRECISION, digits + scale), scale)
+
+
+def _text(a: DataType, b: DataType) -> DataType:
+    fixed, varying = (Root.CHAR, Root.VARCHAR) if a.is_string else (Root.BINARY, Root.VARBINARY)
+    root = fixed if a.root is b.root is fixed and a.length == b.length else varying
+    return DataType(root, length=max(a.length, b.length))
+
+
+def _nested(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
+    if a.root is not b.root or a.root not in _NESTED or len(a.children) != len(b.children):
+        return None
+    children = tuple(_fold((x, y), first_wins=first_wins) for x, y in zip(a.children, b.children, strict=True))
+    known = tuple(c for c in children if c is not None)
+    return DataType(a.root, children=known, names=a.names) if len(known) == len(children) else None
+
+
+def comparison_types(left: DataType, right: DataType, *, equality: bool) -> tuple[DataType, DataType] | None:
+    """What the sides of a comparison are cast to; None where Flink refuses to compare. A string is cast to a date or
+    time, and, for an order but not for an equality, to a number."""
+    if Root.NULL in (left.root, right.root):
+        target = right if left.root is Root.NULL else left
+        return target.with_nullable(left.nullable), target.with_nullable(right.nullable)
+    if left.is_numeric and right.is_numeric:
+        return _numeric_comparison(left, right)
+    if left.is_string != right.is_string:
+        text, other = (left, right) if left.is_string else (right, left)
+        if not (_is_temporal(other) or (other.is_numeric and not equality)):
+            return None
+        cast = other.with_nullable(text.nullable)
+        return (cast, right) if left.is_string else (left, cast)
+    common = merged_type((left, right))
+    if common is None or common.root in _NESTED:
+        return None
+    if left.is_string or left.is_binary:
+        return left, right
+    return common.with_nullable(left.nullable), common.with_nullable(right.nullable)
+
+
+def _numeric_comparison(left: DataType, right: DataType) -> tuple[DataType, DataType]:
+    if left.root is right.root:  # decimals of any two scales compare exactly as they are
+        return left, right
+    common = _numeric(left, right, first_wins=False)
+    if common.root is Root.DECIMAL:
+        return as_decimal(left), as_decimal(right)
+    return common.with_nullable(left.nullable), common.with_nullable(right.nullable)
+
+
+def in_types(types: Sequence[DataType]) -> tuple[DataType, ...] | None:
+    """What value and list of an IN are cast to. Strings among numbers make all of them strings, as in Flink."""
+    common = merged_type(types)
+    if common is None:
+        value = types[0]
+        if _is_temporal(value) and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types):
+            common = value
+        elif all(t.is_numeric or t.is_string or t.root is Root.NULL for t in types):
+            common = STRING
+    if common is None or common.root in _NESTED:
+        return None
+    return tuple(common.with_nullable(t.nullable) for t in types)
+
+
+def _is_temporal(t: DataType) -> bool:
+    return t.is_timestamp or t.root in (Root.DATE, Root.TIME)
+
+
+_NUMBERS = (*_INTEGER_ORDER, Root.FLOAT, Root.DOUBLE, Root.DECIMAL)
+_TEXTS = (Root.CHAR, Root.VARCHAR)
+_TIMESTAMPS = (Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
+_PREDEFINED = (
+    *_NUMBERS, *_TEXTS, *_TIMESTAMPS, Root.BOOLEAN, Root.DATE, Root.TIME,
+    Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH,
+)  # fmt: skip
+
+# target -> sources that are cast without being asked (INSERT), and those that CAST takes besides.
+_CASTS: dict[Root, tuple[tuple[Root, ...], tuple[Root, ...]]] = {
+    Root.CHAR: ((Root.CHAR,), (*_PREDEFINED, Root.BINARY, Root.VARBINARY)),
+    Root.VARCHAR: (_TEXTS, (*_PREDEFINED, Root.BINARY, Root.VARBINARY)),
+    Root.BOOLEAN: ((), (*_TEXTS, *_NUMBERS)),
+    Root.BINARY: ((Root.BINARY,), (*_TEXTS, Root.VARBINARY)),
+    Root.VARBINARY: ((Root.BINARY, Root.VARBINARY), _TEXTS),
+    Root.DECIMAL: (_NUMBERS, (*_TEXTS, Root.BOOLEAN)),
+    Root.TINYINT: (_INTEGER_ORDER[:1], (*_NUMBERS, *_TEXTS, Root.BOOLEAN)),
+    Root.SMALLINT: (_INTEGER_ORDER[:2], (*_NUMBERS, *_TEXTS, Root.BOOLEAN)),
+    Root.INT: (_INTEGER_ORDER[:3], (*_NUMBERS, *_TEXTS, Root.BOOLEAN)),
+    Root.BIGINT: (_INTEGER_ORDER, (*_NUMBERS, *_TEXTS, Root.BOOLEAN)),
+    Root.FLOAT: ((*_INTEGER_ORDER, Root.FLOAT, Root.DECIMAL), (*_NUMBERS, *_TEXTS, Root.BOOLEAN)),
+    Root.DOUBLE: (_NUMBERS, (*_TEXTS, Root.BOOLEAN)),
+    Root.DATE: ((Root.DATE, Root.TIMESTAMP), (*_TIMESTAMPS, *_TEXTS)),
+    Root.TIME: ((Root.TIME, Root.TIMESTAMP), (*_TIMESTAMPS, *_TEXTS)),
+    Root.TIMESTAMP: (_TIMESTAMPS, (Root.DATE, Root.TIME, *_TEXTS)),
+    Root.TIMESTAMP_LTZ: (_TIMESTAMPS, (Root.DATE, Root.TIME, *_TEXTS)),
+}
+
+
+def can_assign(source: DataType, target: DataType) -> bool:
+    """Whether INSERT casts `source` to a column of `target` by itself. Nullability is the sink's business."""
+    if source.root is Root.NULL or source.same_as(target):
+        return True
+    if target.root in _NESTED:
+        return _same_shape(source, target) and all(map(can_assign, source.children, target.children))
+    return source.root in _CASTS.get(target.root, ((), ()))[0]
+
+
+def can_cast(source: DataType, target: DataType) -> bool:
+    """Whether CAST takes a `source` to a `target`."""
+    if can_assign(source, target):
+        return True
+    if target.root in _NESTED:
+        return _same_shape(source, target) and all(map(can_cast, source.children, target.children))
+    return source.root in _CASTS.get(target.root, ((), ()))[1]
+
+
+def _same_shape(source: DataType, target: DataType) -> bool:
+    return source.root is target.root and len(source.children) == len(target.children)
+
+
+def sum_type(a: DataType, b: DataType) -> DataType:
+    """The type of `a + b` and `a - b` for numbers (nullability apart)."""
+    exact = _not_decimal(a, b)
+    if exact is not None:
+        return exact
+    a, b = as_decimal(a), as_decimal(b)
+    scale = max(a.scale, b.scale)
+    return _adjusted(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
+
+
+def product_type(a: DataType, b: DataType) -> DataType:
+    exact = _not_decimal(a, b)
+    if exact is not None:
+        return exact
+    a, b = as_decimal(a), as_decimal(b)
+    return _adjusted(a.precision + b.precision + 1, a.scale + b.scale)
+
+
+def quotient_type(a: DataType, b: DataType) -> DataType:
+    exact = _not_decimal(a, b)
+    if exact is not None:
+        return exact
+    a, b = as_decimal(a), as_decimal(b)
+    scale = max(6, a.scale + b.precision + 1)
+    return _adjusted(a.precision - a.scale + b.scale + scale, scale)
+
+
+def modulus_type(a: DataType, b: DataType) -> DataType | None:
+    """The type of `a % b`: that of `b` for integers; None unless both are exact."""
+    if FLOAT.root in (a.root, b.root) or DOUBLE.root in (a.root, b.root):
+        return None
+    if a.is_integer and b.is_integer:
+        return b
+    a, b = as_decimal(a), as_decimal(b)
+    scale = max(a.scale, b.scale)
+    return _adjusted(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+
+
+def _not_decimal(a: DataType, b: DataType) -> DataType | None:
+    common = _numeric(a, b, first_wins=True) if a.root is not b.root else a
+    return None if common.root is Root.DECIMAL else common
+
+
+def _adjusted(precision: int, scale: int) -> DataType:
+    """What does not fit 38 digits loses fractional ones, but keeps six of them."""
+    if precision > MAX_PRECISION:
+        scale = max(MAX_PRECISION - (precision - scale), min(scale, 6))
+        precision = MAX_PRECISION
+    return decimal(precision, scale)
+
+
+def concat_type(a: DataType, b: DataType) -> DataType:
+    """The type of `a || b`: lengths add up; CHAR only of two CHAR."""
+    length = min(MAX_LENGTH, a.length + b.length)
+    fixed, varying = (Root.CHAR, Root.VARCHAR) if a.is_string else (Root.BINARY, Root.VARBINARY)
+    return DataType(fixed if a.root is b.root is fixed else varying, length=length)

@@ -1,0 +1,148 @@
+"""Comparisons: =, <>, <, <=, >, >=, BETWEEN, IN, IS NULL, IS [NOT] DISTINCT FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import DataType, Root
+from udf.arrays import null_where
+from udf.coercion import comparison_types, in_types, merged_type
+from udf.logical import kleene
+from udf.registry import KernelContext, Types, Values, function, lazy_function
+from udf.signatures import FACT, PREDICATE, Custom, anything, takes
+from udf.vector import Vector, merge_errors
+
+
+def _pair(types: Types, *, equality: bool) -> tuple[DataType, ...] | None:
+    return comparison_types(types[0], types[1], equality=equality) if len(types) == 2 else None
+
+
+EQUALITY = Custom(lambda t: _pair(t, equality=True), PREDICATE, "two values that can be compared")
+ORDER = Custom(lambda t: _pair(t, equality=False), PREDICATE, "two values that can be compared")
+IDENTITY = Custom(lambda t: _pair(t, equality=True), FACT, "two values that can be compared")
+
+
+@function("=", signature=EQUALITY)
+def equal(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without padding."""
+    return pc.equal(left, right)
+
+
+@function("<>", signature=EQUALITY)
+def not_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """TRUE if both differ; NULL if one is NULL."""
+    return pc.not_equal(left, right)
+
+
+def _ordered(compare: Callable[..., Values], left: Values, right: Values) -> Values:
+    if pa.types.is_boolean(left.type):  # Arrow has no order for booleans
+        left, right = left.cast(pa.int8()), right.cast(pa.int8())
+    return compare(left, right)
+
+
+@function("<", signature=ORDER)
+def less(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """TRUE if `left` comes before `right`; NULL if one is NULL."""
+    return _ordered(pc.less, left, right)
+
+
+@function("<=", signature=ORDER)
+def less_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """TRUE if `left` does not come after `right`; NULL if one is NULL."""
+    return _ordered(pc.less_equal, left, right)
+
+
+@function(">", signature=ORDER)
+def greater(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """TRUE if `left` comes after `right`; NULL if one is NULL."""
+    return _ordered(pc.greater, left, right)
+
+
+@function(">=", signature=ORDER)
+def greater_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """TRUE if `left` does not come before `right`; NULL if one is NULL."""
+    return _ordered(pc.greater_equal, left, right)
+
+
+def _between_types(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) != 3:
+        return None
+    pairs = [comparison_types(types[0], bound, equality=False) for bound in types[1:]]
+    sides = [side for pair in pairs if pair for side in pair]
+    common = merged_type(sides) if len(sides) == 4 else None
+    if common is None:
+        return None
+    if common.root in (Root.DECIMAL, Root.CHAR, Root.VARCHAR):  # these compare as they are
+        return sides[0], sides[1], sides[3]
+    return tuple(common.with_nullable(t.nullable) for t in types)
+
+
+@lazy_function("BETWEEN", signature=Custom(_between_types, PREDICATE, "a value and two bounds that can be compared"))
+def between(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """`value >= low AND value <= high`."""
+    value, low, high = args
+    above = Vector(_ordered(pc.greater_equal, value.values, low.values), merge_errors([value.errors, low.errors]))
+    below = Vector(_ordered(pc.less_equal, value.values, high.values), merge_errors([value.errors, high.errors]))
+    return kleene([above, below], ctx.num_rows, decisive=False)
+
+
+@lazy_function("IN", signature=Custom(lambda t: in_types(t) if len(t) > 1 else None, PREDICATE, "values of one type"))
+def is_in(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """TRUE if the value equals one of the list; else NULL if the value or one of the list is NULL; else FALSE."""
+    value, *items = args
+    if all(isinstance(i.values, pa.Scalar) and i.errors is None for i in items):
+        found = _in_constants(value.array(ctx.num_rows), [i.values for i in items])
+        return Vector(found, value.errors)
+    tests = [Vector(pc.equal(value.values, i.values), merge_errors([value.errors, i.errors])) for i in items]
+    return kleene(tests, ctx.num_rows, decisive=True)
+
+
+# Identities of a list's scalars -> the scalars (which keeps the identities theirs), their array, has NULL.
+_lists: dict[tuple[int, ...], tuple[Sequence[pa.Scalar], pa.Array, bool]] = {}
+
+
+def _in_constants(value: pa.Array, items: Sequence[pa.Scalar]) -> pa.Array:
+    key = tuple(map(id, items))
+    held = _lists.get(key)
+    if held is None:
+        if len(_lists) > 10_000:
+            _lists.clear()
+        known = [i for i in items if i.is_valid]
+        held = (items, pa.array(known, value.type), len(known) < len(items))
+        _lists[key] = held
+    _, members, has_null = held
+    found = pc.is_in(value, value_set=members)
+    if has_null:
+        found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
+    if value.null_count:
+        found = null_where(value.is_null().to_numpy(zero_copy_only=False), found)
+    return found
+
+
+@function("IS NULL", signature=takes(anything, result=FACT))
+def is_null(ctx: KernelContext, value: Values) -> Values:
+    """TRUE if the value is NULL, FALSE else."""
+    return pc.is_null(value)
+
+
+@function("IS NOT NULL", signature=takes(anything, result=FACT))
+def is_not_null(ctx: KernelContext, value: Values) -> Values:
+    """FALSE if the value is NULL, TRUE else."""
+    return pc.is_valid(value)
+
+
+@function("IS NOT DISTINCT FROM", signature=IDENTITY)
+def is_not_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """Equality for which NULL equals NULL; never NULL."""
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.coalesce(pc.equal(left, right), both_null)
+
+
+@function("IS DISTINCT FROM", signature=IDENTITY)
+def is_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """The contrary of IS NOT DISTINCT FROM."""
+    return pc.invert(is_not_distinct(ctx, left, right))
+

@@ -1,0 +1,148 @@
+"""CASE, IF, COALESCE, IFNULL, NULLIF, GREATEST, LEAST. Only what is selected can have an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import DataType, Root
+from udf.arrays import bools, null_where, valid
+from udf.coercion import common_type, comparison_types, merged_type
+from udf.registry import KernelContext, Literals, Types, Values, function, lazy_function
+from udf.signatures import Custom, all_to
+from udf.vector import BoolArray, Errors, Vector, merge_errors
+
+
+def _branches(types: Types) -> tuple[DataType, ...]:
+    return (*types[1:-1:2], types[-1])
+
+
+def _case_types(types: Types) -> tuple[DataType, ...] | None:
+    conditions = types[:-1:2]
+    common = common_type(_branches(types)) if len(types) % 2 and len(types) > 2 else None
+    if common is None or common.root is Root.NULL or any(c.root is not Root.BOOLEAN for c in conditions):
+        return None
+    branches = [common.with_nullable(t.nullable) for t in _branches(types)]
+    pairs = [t for pair in zip(conditions, branches, strict=False) for t in pair]
+    return (*pairs, branches[-1])
+
+
+def _case_result(types: Types, literals: Literals) -> DataType:
+    branches = _branches(types)
+    return branches[0].with_nullable(any(t.nullable for t in branches))
+
+
+CASE = Custom(_case_types, _case_result, "conditions, branches of one common type and an ELSE")
+
+
+@lazy_function("CASE", signature=CASE)
+def case(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """CASE(condition, value, …, else): the value of the first condition that is TRUE."""
+    conditions, values, otherwise = args[:-1:2], args[1:-1:2], args[-1]
+    if all(a.errors is None for a in args):
+        tests = [c.array(ctx.num_rows) for c in conditions]
+        struct = pa.StructArray.from_arrays(tests, [str(i) for i in range(len(tests))])
+        return Vector(pc.case_when(struct, *[v.values for v in values], otherwise.values))
+    return _case_with_errors(conditions, values, otherwise, ctx.num_rows)
+
+
+def _case_with_errors(
+    conditions: Sequence[Vector], values: Sequence[Vector], otherwise: Vector, num_rows: int
+) -> Vector:
+    open_rows = np.ones(num_rows, np.bool_)
+    errors: list[Errors | None] = []
+    chosen: list[BoolArray] = []
+    for condition, value in zip(conditions, values, strict=True):
+        rows = bools(condition.array(num_rows)) & open_rows
+        if condition.errors is not None:
+            errors.append(condition.errors.restrict(open_rows))
+            rows &= ~condition.errors.mask
+            open_rows = open_rows & ~condition.errors.mask
+        if value.errors is not None:
+            errors.append(value.errors.restrict(rows))
+        chosen.append(rows)
+        open_rows = open_rows & ~rows
+    if otherwise.errors is not None:
+        errors.append(otherwise.errors.restrict(open_rows))
+    struct = pa.StructArray.from_arrays([pa.array(c) for c in chosen], [str(i) for i in range(len(chosen))])
+    result = pc.case_when(struct, *[v.values for v in values], otherwise.values)
+    return Vector(result, merge_errors(errors))
+
+
+def _if_types(types: Types) -> tuple[DataType, ...] | None:
+    return _case_types(types) if len(types) == 3 and Root.NULL not in (types[1].root, types[2].root) else None
+
+
+def _if_result(types: Types, literals: Literals) -> DataType:
+    return types[1].with_nullable(True)
+
+
+@lazy_function("IF", signature=Custom(_if_types, _if_result, "a condition and two values of one common type"))
+def if_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """IF(condition, value, else)."""
+    return case(args, ctx)
+
+
+def _first_not_null(types: Types, literals: Literals) -> DataType:
+    return types[0].with_nullable(all(t.nullable for t in types))
+
+
+@lazy_function("COALESCE", signature=all_to(merged_type, _first_not_null))
+def coalesce(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """The first value that is not NULL."""
+    if all(a.errors is None for a in args):
+        return Vector(pc.coalesce(*[a.values for a in args]))
+    n = ctx.num_rows
+    open_rows = np.ones(n, np.bool_)
+    errors: list[Errors | None] = []
+    values: list[pa.Array] = []
+    for arg in args:
+        failed = np.zeros(n, np.bool_) if arg.errors is None else arg.errors.mask
+        if arg.errors is not None:
+            errors.append(arg.errors.restrict(open_rows))
+        values.append(null_where(failed, arg.array(n)))
+        open_rows = open_rows & ~failed & ~valid(values[-1], n)
+    return Vector(pc.coalesce(*values), merge_errors(errors))
+
+
+def _ifnull_types(types: Types) -> tuple[DataType, ...] | None:
+    return all_to(merged_type, _first_not_null).casts(types) if len(types) == 2 else None
+
+
+@lazy_function("IFNULL", signature=Custom(_ifnull_types, _first_not_null, "two values of one common type"))
+def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """IFNULL(value, replacement): COALESCE of two."""
+    return coalesce(args, ctx)
+
+
+def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
+    pair = comparison_types(types[0], types[1], equality=True) if len(types) == 2 else None
+    if pair is None or not pair[0].same_as(types[0]) and not types[0].is_numeric:
+        return None
+    return types[0], types[1] if types[0].is_numeric else pair[1]  # numbers of different types compare as they are
+
+
+@function("NULLIF", signature=Custom(_nullif_types, lambda t, _: t[0].plain, "two values that can be compared"))
+def nullif(ctx: KernelContext, value: Values, other: Values) -> Values:
+    """NULL if both are equal, else the first."""
+    same = pc.coalesce(pc.equal(value, other), pa.scalar(False))
+    return pc.if_else(same, pa.scalar(None, value.type), value)
+
+
+def _widest(types: Types, literals: Literals) -> DataType:
+    return types[0].with_nullable(any(t.nullable for t in types))
+
+
+@function("GREATEST", signature=all_to(merged_type, _widest))
+def greatest(ctx: KernelContext, *values: Values) -> Values:
+    """The greatest value; NULL if one is NULL."""
+    return pc.max_element_wise(*values, skip_nulls=False)
+
+
+@function("LEAST", signature=all_to(merged_type, _widest))
+def least(ctx: KernelContext, *values: Values) -> Values:
+    """The smallest value; NULL if one is NULL."""
+    return pc.min_element_wise(*values, skip_nulls=False)

@@ -1,0 +1,160 @@
+"""Dates and times as integers: sums with intervals, floors and ceilings, and the units of time.
+
+DATE counts days; TIME, TIMESTAMP and TIMESTAMP_LTZ count their Arrow unit; intervals count months or milliseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import DataType, Root
+from udf.arrays import rows_of, valid
+from udf.registry import KernelContext, Types, Values
+
+Int64s = npt.NDArray[np.int64]
+DAY_MS = 86_400_000
+_INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
+_UNITS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+UNIT_MS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": DAY_MS, "WEEK": 7 * DAY_MS}
+UNIT_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def _is_point(t: DataType) -> bool:
+    return t.is_timestamp or t.root in (Root.DATE, Root.TIME)
+
+
+def interval_casts(operator: str, types: Types) -> tuple[DataType, ...] | None:
+    """The operands of +, - and * if they are times and intervals that go together."""
+    if len(types) != 2:
+        return None
+    left, right = types
+    if operator == "*":
+        pairs = ((left, right), (right, left))
+        return tuple(types) if any(a.root in _INTERVALS and b.is_integer for a, b in pairs) else None
+    if operator not in "+-":
+        return None
+    fits = right.root in _INTERVALS and (_is_point(left) or left.root is right.root)
+    mirrored = operator == "+" and left.root in _INTERVALS and _is_point(right)
+    return tuple(types) if fits or mirrored else None
+
+
+def interval_result(types: Types) -> DataType | None:
+    left, right = types
+    if _is_point(left) or _is_point(right):
+        return left if _is_point(left) else right
+    return left if left.root in _INTERVALS else right
+
+
+def units_per_ms(kind: pa.DataType) -> int:
+    """Units of a TIME or TIMESTAMP type in a millisecond."""
+    return _UNITS_PER_MS[kind.unit]
+
+
+def integers(values: Values, num_rows: int) -> Int64s:
+    """A date, time, interval or integer as int64; 0 for NULL."""
+    if isinstance(values, pa.Scalar):
+        values = pa.repeat(values, num_rows)
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def from_integers(numbers: Int64s, present: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    """Integers as a column of `kind`, NULL where not `present`."""
+    storage = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return pa.array(numbers.astype(storage.to_pandas_dtype()), storage, mask=~present).view(kind)
+
+
+def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> Values:
+    """A time plus or minus an interval, or the sum of two intervals."""
+    n, kind = ctx.num_rows, ctx.result_type
+    present = valid(left, n) & valid(right, n)
+    types = ctx.arg_types
+    if types[0].root in _INTERVALS and _is_point(types[1]):
+        left, right, types = right, left, (types[1], types[0])
+    base, amount = integers(left, n), sign * integers(right, n)
+    if types[0].root in _INTERVALS:
+        return from_integers(base + amount, present, kind.arrow)
+    months = types[1].root is Root.INTERVAL_YEAR_MONTH
+    return from_integers(shift(base, amount, types[0], months=months), present, kind.arrow)
+
+
+def shift(base: Int64s, amount: Int64s, t: DataType, *, months: bool) -> Int64s:
+    """Times of type `t` moved by `amount` months or milliseconds. The day of a month that lacks it is its last; TIME
+    wraps around at midnight, DATE moves by whole days."""
+    if t.root is Root.DATE:
+        return _add_months(base, amount) if months else base + np.fix(amount / DAY_MS).astype(np.int64)
+    per_ms = units_per_ms(t.arrow)
+    day = DAY_MS * per_ms
+    if t.root is Root.TIME:
+        return base if months else (base + amount * per_ms) % day
+    if months:
+        days = base // day
+        return _add_months(days, amount) * day + (base - days * day)
+    return base + amount * per_ms
+
+
+def _add_months(days: Int64s, amount: Int64s) -> Int64s:
+    date = days.astype("datetime64[D]")
+    month = date.astype("datetime64[M]")
+    target = month + amount.astype("timedelta64[M]")
+    last = (target + 1).astype("datetime64[D]") - np.timedelta64(1, "D")
+    moved = target.astype("datetime64[D]") + (date - month.astype("datetime64[D]"))
+    return np.minimum(moved, last).astype(np.int64)
+
+
+def scale_interval(left: Values, right: Values) -> Values:
+    """An interval times an integer."""
+    return pc.multiply(left.cast(pa.int64()), right.cast(pa.int64()))
+
+
+def months_of(days: Int64s) -> Int64s:
+    """Months since January 1970 of days since 1970-01-01."""
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
+def first_day(months: Int64s) -> Int64s:
+    """Days since 1970-01-01 of the first day of months since January 1970."""
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def _floored(numbers: Int64s, t: DataType, unit: str) -> Int64s:
+    day = 1 if t.root is Root.DATE else DAY_MS * units_per_ms(t.arrow)
+    if unit in UNIT_MONTHS:
+        size = UNIT_MONTHS[unit]
+        return first_day(months_of(numbers // day) // size * size) * day
+    if unit == "WEEK":  # weeks begin on Sunday; 1970-01-01 was a Thursday
+        days = numbers // day
+        return (days - (days + 4) % 7) * day
+    if t.root is Root.DATE:
+        return numbers
+    size = UNIT_MS.get(unit, 1) * units_per_ms(t.arrow)
+    return numbers // size * size
+
+
+def _next(numbers: Int64s, t: DataType, unit: str) -> Int64s:
+    day = 1 if t.root is Root.DATE else DAY_MS * units_per_ms(t.arrow)
+    if unit in UNIT_MONTHS:
+        return first_day(months_of(numbers // day) + UNIT_MONTHS[unit]) * day
+    if t.root is Root.DATE:
+        return numbers + (7 if unit == "WEEK" else 1)
+    return numbers + UNIT_MS.get(unit, 1) * units_per_ms(t.arrow)
+
+
+def floor_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
+    """The beginning of the unit (a literal) that a time is in; in UTC for TIMESTAMP_LTZ."""
+    n, t = ctx.num_rows, ctx.arg_types[0]
+    name = str(next(iter(rows_of(unit)), "DAY")).upper()
+    return from_integers(_floored(integers(value, n), t, name), valid(value, n), t.arrow)
+
+
+def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
+    """The beginning of the next unit, or the time itself where one begins."""
+    n, t = ctx.num_rows, ctx.arg_types[0]
+    name = str(next(iter(rows_of(unit)), "DAY")).upper()
+    numbers = integers(value, n)
+    below = _floored(numbers, t, name)
+    return from_integers(np.where(below == numbers, numbers, _next(below, t, name)), valid(value, n), t.arrow)

@@ -1,0 +1,131 @@
+"""LIKE: patterns as a list of literals and wildcards, and the cheapest Arrow kernel that tests each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import PlanError
+from parser.types import BOOLEAN, DataType
+from udf.arrays import RowError, errors_of, is_constant, rows_of
+from udf.java_regex import quote_re2
+from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.signatures import Positional, nullable, text
+from udf.vector import Vector
+
+ANY = "%"
+ONE = "_"
+
+
+@dataclass(frozen=True)
+class LikePattern:
+    """`tokens` are literals (text, False) and wildcards (`%` or `_`, True)."""
+
+    tokens: tuple[tuple[str, bool], ...]
+
+    @property
+    def literal(self) -> str | None:
+        """The text that the pattern stands for when it has no wildcard."""
+        return None if any(wild for _, wild in self.tokens) else "".join(t for t, _ in self.tokens)
+
+
+@lru_cache(maxsize=16384)
+def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
+    """Reads a pattern; RowError for a bad escape. Without an escape character nothing is escaped."""
+    if escape is not None and len(escape) != 1:
+        raise RowError(f"invalid escape character '{escape}'")
+    tokens: list[tuple[str, bool]] = []
+    characters = iter(pattern)
+    for c in characters:
+        if c == escape:
+            c = next(characters, "")
+            if c not in (ANY, ONE, escape):
+                raise RowError(f"invalid escape sequence in '{pattern}'")
+            _add_literal(tokens, c)
+        elif c == ANY:
+            if not tokens or tokens[-1] != (ANY, True):
+                tokens.append((ANY, True))
+        elif c == ONE:
+            tokens.append((ONE, True))
+        else:
+            _add_literal(tokens, c)
+    return LikePattern(tuple(tokens))
+
+
+def _add_literal(tokens: list[tuple[str, bool]], character: str) -> None:
+    if tokens and not tokens[-1][1]:
+        tokens[-1] = (tokens[-1][0] + character, False)
+    else:
+        tokens.append((character, False))
+
+
+@lru_cache(maxsize=16384)
+def _to_re2(pattern: LikePattern) -> str:
+    parts = [".*" if t == ANY else "." if wild else quote_re2(t) for t, wild in pattern.tokens]
+    return r"(?s)\A" + "".join(parts) + r"\z"
+
+
+def match_like(values: pa.Array, pattern: LikePattern) -> pa.Array:
+    """Which values match; NULL where they are NULL."""
+    match pattern.tokens:
+        case ():
+            return pc.equal(values, pa.scalar(""))
+        case (("%", True),):
+            return pc.if_else(values.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
+        case ((literal, False),):
+            return pc.equal(values, pa.scalar(literal))
+        case ((literal, False), ("%", True)):
+            return pc.starts_with(values, literal)
+        case (("%", True), (literal, False)):
+            return pc.ends_with(values, literal)
+        case (("%", True), (literal, False), ("%", True)):
+            return pc.match_substring(values, literal)
+    return pc.match_substring_regex(values, _to_re2(pattern))
+
+
+def _like_result(types: Types, literals: Literals) -> DataType:
+    if isinstance(literals[1], str) and (len(types) == 2 or isinstance(literals[2], str)):
+        try:
+            parse_like(literals[1], *[e for e in literals[2:] if isinstance(e, str)])
+        except RowError as error:
+            raise PlanError(str(error)) from None
+    return BOOLEAN.with_nullable(nullable(types))
+
+
+@function("LIKE", signature=Positional((text, text, text), _like_result, 1))
+def like(ctx: KernelContext, value: Values, pattern: Values, escape: Values | None = None) -> Values | Vector:
+    """LIKE(text, pattern [, escape]): `%` stands for any characters, also line breaks, `_` for one."""
+    escapes = () if escape is None else (escape,)
+    if is_constant(pattern, *escapes):
+        if not pattern.is_valid or not all(e.is_valid for e in escapes):
+            return pa.nulls(ctx.num_rows, pa.bool_())
+        if isinstance(value, pa.Scalar):
+            value = pa.repeat(value, ctx.num_rows)
+        try:
+            return match_like(value, parse_like(pattern.as_py(), *[e.as_py() for e in escapes]))
+        except RowError as error:
+            return Vector(pa.nulls(ctx.num_rows, pa.bool_()), errors_of({i: str(error) for i in range(ctx.num_rows)}, ctx.num_rows))
+    return _like_rows(ctx.num_rows, value, pattern, *escapes)
+
+
+def _like_rows(num_rows: int, value: Values, *patterns: Values) -> Vector:
+    """Patterns from a column: one test per distinct pattern."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for row, key in zip(range(num_rows), zip(*map(rows_of, patterns), strict=False), strict=False):
+        if None not in key:
+            groups.setdefault(key, []).append(row)
+    values = pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
+    result: list[bool | None] = [None] * num_rows
+    failures: dict[int, str] = {}
+    for key, rows in groups.items():
+        try:
+            matched = match_like(values.take(pa.array(rows)), parse_like(*map(str, key))).to_pylist()
+        except RowError as error:
+            failures.update((row, str(error)) for row in rows)
+            continue
+        for row, hit in zip(rows, matched, strict=True):
+            result[row] = hit
+    return Vector(pa.array(result, pa.bool_()), errors_of(failures, num_rows))

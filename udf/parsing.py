@@ -1,0 +1,105 @@
+"""From text to values, as Flink's casts read it. Parsers take one stripped or raw text; None says that it is no value."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from parser.types import DataType
+from udf.decimals import fit
+
+_INTEGER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.[0-9]*)?|\.[0-9]+)")
+_NUMBER = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_DATE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?")
+_TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{0,9})[0-9]*)?)?)?")
+_TIMESTAMP = re.compile(
+    r"([0-9]{1,4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?: ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]{1,9}))?)?"
+)
+# What Java's String.trim() removes.
+BLANK = "".join(map(chr, range(33)))
+EPOCH = date(1970, 1, 1).toordinal()
+DAY_NS = 86_400_000_000_000
+
+
+def parse_integer(text: str, bits: int) -> int | None:
+    """An integer with an optional fraction, which is cut off."""
+    found = _INTEGER.fullmatch(text.strip(BLANK))
+    if found is None:
+        return None
+    value = int(found[1] + (found[2] or "0"))
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def parse_double(text: str) -> float | None:
+    """A decimal number with an optional exponent and Java's suffix f or d; NaN and Infinity."""
+    text = text.strip(BLANK)
+    if not _NUMBER.fullmatch(text):
+        return None
+    return float(text if text[-1] in "Ny" else text.rstrip("fFdD"))
+
+
+def parse_decimal(text: str, target: DataType) -> Decimal | None:
+    text = text.strip(BLANK)
+    if not _DECIMAL.fullmatch(text):
+        return None
+    try:
+        return fit(Decimal(text), target)
+    except InvalidOperation:
+        return None
+
+
+_BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
+
+
+def parse_boolean(text: str) -> bool | None:
+    return _BOOLEANS.get(text.lower())
+
+
+def days_of(year: int, month: int, day: int) -> int | None:
+    """Days since 1970-01-01, None for a date that does not exist."""
+    try:
+        return date(year, month, day).toordinal() - EPOCH
+    except ValueError:
+        return None
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01; month and day may be missing, a time of day is ignored."""
+    found = _DATE.fullmatch(text.strip(BLANK).split(" ", 1)[0])
+    return None if found is None else days_of(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+
+
+def parse_time(text: str) -> int | None:
+    """Nanoseconds since midnight."""
+    found = _TIME.fullmatch(text.strip(BLANK))
+    if found is None:
+        return None
+    return time_of_day(int(found[1]), int(found[2] or 0), int(found[3] or 0), found[4])
+
+
+def time_of_day(hour: int, minute: int, second: int, fraction: str | None = None) -> int | None:
+    """Nanoseconds since midnight, None where an hour, minute or second does not exist."""
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int((fraction or "").ljust(9, "0")[:9])
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Nanoseconds since 1970-01-01 00:00:00 of `yyyy-MM-dd[ HH:mm:ss[.fraction]]`. A day up to 31 that the month lacks
+    is its last one."""
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        return None
+    days = lenient_days(int(found[1]), int(found[2]), int(found[3]))
+    time = time_of_day(int(found[4] or 0), int(found[5] or 0), int(found[6] or 0), found[7])
+    return None if days is None or time is None else days * DAY_NS + time
+
+
+def lenient_days(year: int, month: int, day: int) -> int | None:
+    """As `days_of`, but the last day of the month for one up to 31 that it lacks."""
+    if not 1 <= day <= 31:
+        return None
+    return next((d for d in (days_of(year, month, day - back) for back in range(4) if day > back) if d is not None), None)

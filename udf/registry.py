@@ -1,0 +1,197 @@
+"""The table of all functions: what a definition is, how one is declared, found, bound and called.
+
+Adding a function is one decorated def in a topic file of this package; nothing else has to be registered:
+
+    @function("CHAR_LENGTH", "CHARACTER_LENGTH", signature=takes(text, result=INT))
+    def char_length(ctx: KernelContext, value: Values) -> Values:
+        '''Number of characters (not bytes).'''
+        return pc.utf8_length(value)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import PlanError
+from parser.types import DataType
+from udf.vector import Errors, LiteralValue, Vector, merge_errors
+
+Values: TypeAlias = pa.Array | pa.Scalar
+Types: TypeAlias = Sequence[DataType]
+# The value of each argument that is a literal; None for all others and for NULL.
+Literals: TypeAlias = Sequence[LiteralValue | None]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelContext:
+    """What a kernel may depend on besides its arguments' values.
+
+    `arg_types` are the types after implicit casts. `proctime_ms` is the epoch's processing time. `seed` is unique per
+    epoch, node and batch: random functions derive their values from it and the row's number. `zone` is the session's
+    time zone."""
+
+    num_rows: int
+    result_type: DataType
+    arg_types: tuple[DataType, ...]
+    proctime_ms: int = 0
+    seed: int = 0
+    zone: str = "UTC"
+
+
+Kernel: TypeAlias = Callable[[Sequence[Vector], KernelContext], Vector]
+
+
+class Signature(Protocol):
+    """Which arguments a function takes and what it gives. Both methods raise PlanError without naming the function."""
+
+    def coerce(self, types: Types) -> tuple[DataType, ...]:
+        """The type that each argument is cast to before the kernel sees it."""
+
+    def resolve(self, types: Types, literals: Literals) -> DataType:
+        """The type of the result, with nullability, from the types after `coerce`."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function. `coerce` gives the argument types after implicit casts, `resolve` the result's type with nullability
+    from the coerced types; both raise PlanError that names the function and the types of its arguments.
+
+    `kernel` is called through `call` only. A `lazy` kernel sees arguments with errors and decides which of them count;
+    for all others an error of any argument is an error of the row."""
+
+    name: str
+    coerce: Callable[[Types], tuple[DataType, ...]]
+    resolve: Callable[[Types, Literals], DataType]
+    kernel: Kernel
+    deterministic: bool
+    doc: str
+    lazy: bool
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A function with its argument types after implicit casts, and the result's type."""
+
+    definition: Definition
+    arg_types: tuple[DataType, ...]
+    result_type: DataType
+
+
+_DEFINITIONS: dict[str, Definition] = {}
+
+PlainKernel: TypeAlias = Callable[..., Values | Vector]
+
+
+def function(
+    *names: str, signature: Signature, deterministic: bool = True
+) -> Callable[[PlainKernel], PlainKernel]:
+    """Declares a function under `names`. The kernel is called with the context and the values of the arguments, of
+    which one at least is an array of `num_rows` if there are any, and gives values or a Vector with errors."""
+
+    def register(kernel: PlainKernel) -> PlainKernel:
+        def of_vectors(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+            result = kernel(ctx, *[a.values for a in args])
+            return result if isinstance(result, Vector) else Vector(result)
+
+        _register(names, signature, of_vectors, kernel.__doc__, deterministic=deterministic, lazy=False)
+        return kernel
+
+    return register
+
+
+def lazy_function(*names: str, signature: Signature) -> Callable[[Kernel], Kernel]:
+    """Declares a function whose kernel gets vectors with their errors."""
+
+    def register(kernel: Kernel) -> Kernel:
+        _register(names, signature, kernel, kernel.__doc__, deterministic=True, lazy=True)
+        return kernel
+
+    return register
+
+
+def _register(
+    names: Sequence[str], signature: Signature, kernel: Kernel, doc: str | None, *, deterministic: bool, lazy: bool
+) -> None:
+    for name in names:
+        if name in _DEFINITIONS:
+            raise ValueError(f"function {name} is defined twice")
+
+        def coerce(types: Types, name: str = name) -> tuple[DataType, ...]:
+            try:
+                return signature.coerce(types)
+            except PlanError as error:
+                raise _refusal(name, types, error) from None
+
+        def resolve(types: Types, literals: Literals = (), name: str = name) -> DataType:
+            try:
+                return signature.resolve(types, literals or [None] * len(types))
+            except PlanError as error:
+                raise _refusal(name, types, error) from None
+
+        _DEFINITIONS[name] = Definition(name, coerce, resolve, kernel, deterministic, (doc or "").strip(), lazy)
+
+
+def _refusal(name: str, types: Types, error: PlanError) -> PlanError:
+    given = ", ".join(str(t) for t in types)
+    return type(error)(f"cannot apply '{name}' to arguments ({given})", detail=error.message, hint=error.hint)
+
+
+def lookup(name: str) -> Definition | None:
+    """The definition of a function or operator by its name in upper case."""
+    return _DEFINITIONS.get(name)
+
+
+def names() -> list[str]:
+    """All names in order."""
+    return sorted(_DEFINITIONS)
+
+
+def suggest(name: str) -> str | None:
+    """The known name that is most like an unknown one."""
+    return next(iter(get_close_matches(name.upper(), names(), n=1, cutoff=0.7)), None)
+
+
+def bind(name: str, types: Types, literals: Literals = ()) -> Bound:
+    """Function `name` for arguments of these types, with the casts that they need. The caller wraps an argument in
+    CAST where `arg_types[i]` differs from its own type in more than nullability. Not for CAST and TRY_CAST, whose
+    target is part of the text."""
+    definition = lookup(name.upper())
+    if definition is None:
+        near = suggest(name)
+        raise PlanError(f"unknown function '{name}'", hint=f"did you mean {near}?" if near else None)
+    arg_types = definition.coerce(types)
+    return Bound(definition, arg_types, definition.resolve(arg_types, literals))
+
+
+def call(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """The function's value for every row; never raises for data.
+
+    Scalar arguments stand for all rows; of scalars only, the result is a scalar (for a deterministic function)."""
+    if args and definition.deterministic and all(isinstance(a.values, pa.Scalar) for a in args):
+        return _call_constant(definition, args, ctx)
+    if definition.lazy:
+        return definition.kernel(args, ctx)
+    result = definition.kernel(args, ctx)
+    for arg in args:
+        if arg.errors is not None:
+            return Vector(result.values, merge_errors([a.errors for a in args] + [result.errors]))
+    return result
+
+
+def _call_constant(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    n = ctx.num_rows
+    if definition.lazy and any(a.errors is not None for a in args):
+        return definition.kernel([Vector(a.array(n), a.errors) for a in args], ctx)
+    single = [Vector(a.array(1)) for a in args]
+    result = definition.kernel(single, replace(ctx, num_rows=1))
+    errors = result.errors
+    if errors is not None:
+        errors = Errors.where(np.ones(n, np.bool_), errors.reason(0))
+    values = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
+    return Vector(values, merge_errors([a.errors for a in args] + [errors]))

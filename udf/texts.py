@@ -1,0 +1,79 @@
+"""From values to text, as Flink's CAST to STRING writes them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import DataType, Root
+from udf.arrays import per_distinct
+from udf.registry import Values
+
+_STRING = pa.string()
+
+
+def to_text(values: pa.Array, source: DataType, zone: str) -> pa.Array:
+    """The text of values of type `source`; TIMESTAMP_LTZ in the time zone `zone`."""
+    match source.root:
+        case Root.CHAR | Root.VARCHAR:
+            return values
+        case Root.BOOLEAN:
+            return pc.if_else(values, pa.scalar("TRUE"), pa.scalar("FALSE"))
+        case Root.FLOAT | Root.DOUBLE:
+            return per_distinct(float_text, _STRING, values, pa.scalar(source.root is Root.FLOAT))
+        case Root.DECIMAL:
+            return pa.array([None if v is None else f"{v:f}" for v in values.to_pylist()], _STRING)
+        case Root.BINARY | Root.VARBINARY:
+            return pa.array([None if v is None else v.decode("utf-8", "replace") for v in values.to_pylist()], _STRING)
+        case Root.TIME:
+            return _cut(values.cast(_STRING), 8, source.precision)
+        case Root.TIMESTAMP:
+            return _cut(values.cast(_STRING), 19, source.precision)
+        case Root.TIMESTAMP_LTZ:
+            return _cut(local(values, zone).cast(_STRING), 19, source.precision)
+        case Root.INTERVAL_DAY_TIME:
+            return per_distinct(_day_time_text, _STRING, values)
+        case Root.INTERVAL_YEAR_MONTH:
+            return per_distinct(lambda v: f"{_sign(v)}{abs(v) // 12}-{abs(v) % 12:02d}", _STRING, values)
+    return values.cast(_STRING)
+
+
+def _cut(text: pa.Array, whole: int, precision: int) -> pa.Array:
+    """Arrow writes as many fractional digits as its unit has."""
+    return pc.utf8_slice_codeunits(text, 0, whole + precision + 1 if precision else whole)
+
+
+def local(values: Values, zone: str) -> Values:
+    """Instants as the wall clock of `zone` shows them."""
+    return pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, zone)))
+
+
+def float_text(value: float, single: bool = False) -> str:
+    """As Java writes a double (or, if `single`, a float): 1.0E7 from ten million on and below a thousandth."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    shortest = str(np.float32(value)) if single else repr(value)
+    sign, digits, exponent = Decimal(shortest).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    point = len(digits) + int(exponent)  # the value is 0.<digits> * 10**point
+    mark = "-" if sign else ""
+    if text == "0":
+        return mark + "0.0"
+    if -3 < point <= 7:
+        text = text.ljust(point, "0")
+        return mark + (f"{text[:point]}.{text[point:] or '0'}" if point > 0 else f"0.{'0' * -point}{text}")
+    return f"{mark}{text[0]}.{text[1:] or '0'}E{point - 1}"
+
+
+def _sign(value: int) -> str:
+    return "-" if value < 0 else "+"
+
+
+def _day_time_text(value: int) -> str:
+    seconds, ms = divmod(abs(value), 1000)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{_sign(value)}{hours // 24} {hours % 24:02d}:{minute:02d}:{second:02d}.{ms:03d}"
