@@ -41,25 +41,35 @@ def _arguments(cursor: Expressions) -> list[exp.Expression]:
     if cursor.take("DISTINCT"):
         return [mark(exp.Distinct(expressions=cursor.list_of(cursor.expression)), token)]
     cursor.take("ALL")
-    return cursor.list_of(lambda: argument(cursor))
+    return arguments_from(cursor, [])
 
 
-def argument(cursor: Expressions) -> exp.Expression:
-    """A value, a table, a query in parentheses, DEFAULT, or NAME => one of these."""
-    token = cursor.token
-    if token.is_name and cursor.peek().word == "=>":
+def arguments_from(cursor: Expressions, arguments: list[exp.Expression]) -> list[exp.Expression]:
+    """`arguments` and those that follow. A loop without helpers: calls nest, and each Python frame counts."""
+    while True:
+        token = cursor.token
+        named = token.is_name and cursor.peek().word == "=>"
+        if named:
+            cursor.advance()
+            cursor.advance()
+        parse = _TABULAR.get(cursor.token.word)
+        value = parse(cursor) if parse else cursor.expression()
+        if named:
+            name = mark(exp.Var(this=token.text.upper()), token)
+            value = mark(exp.Kwarg(this=name, expression=value), token)
+        arguments.append(value)
+        if cursor.token.word != ",":
+            return arguments
         cursor.advance()
-        cursor.advance()
-        name = mark(exp.Var(this=token.text.upper()), token)
-        return mark(exp.Kwarg(this=name, expression=argument(cursor)), token)
-    if token.word == "TABLE":
-        return _table_argument(cursor)
-    if token.word == "MODEL" and cursor.peek().is_name:
+
+
+def _default(cursor: Expressions) -> exp.Expression:
+    return mark(exp.Var(this="DEFAULT"), cursor.advance())
+
+
+def _model(cursor: Expressions) -> exp.Expression:
+    if cursor.peek().is_name:
         raise cursor.unsupported("MODEL", "call a Python function: CREATE FUNCTION … LANGUAGE PYTHON")
-    if token.word == "DEFAULT":
-        return mark(exp.Var(this="DEFAULT"), cursor.advance())
-    if token.word in ("SELECT", "WITH", "VALUES"):
-        return exp.Subquery(this=cursor.query())
     return cursor.expression()
 
 
@@ -180,11 +190,18 @@ def _open(cursor: Expressions) -> Token:
 
 def _close(cursor: Expressions, name: Token, arguments: list[exp.Expression], more: bool = False) -> exp.Expression:
     """The end of a call; with `more`, it turned out to be one with commas."""
-    while more and cursor.take(","):
-        arguments.append(argument(cursor))
+    if more and cursor.take(","):
+        arguments_from(cursor, arguments)
     cursor.expect(")")
     return _after(cursor, _anonymous(name, arguments))
 
+
+# Words that begin an argument which is no scalar expression.
+_TABULAR: dict[str, Callable[[Expressions], exp.Expression]] = {
+    "TABLE": _table_argument,
+    "DEFAULT": _default,
+    "MODEL": _model,
+}
 
 CALLS: dict[str, Callable[[Expressions], exp.Expression]] = {
     "TRIM": _trim,

@@ -104,7 +104,7 @@ def _show(cursor: Queries) -> Show:
         what, name = "COLUMNS", cursor.path("the name of a table")
     else:
         what = "USER FUNCTIONS" if cursor.take("USER", "FUNCTIONS") else ""
-        what = what or cursor.one_of(*_LISTS)
+        what = what or cursor.one_of(*_LISTS, "CURRENT", "COLUMNS", "CREATE")
         name = cursor.path("the name of a database") if cursor.take_any("FROM", "IN") else None
     return Show(what, name, _like(cursor), position=first.position, sql=cursor.sql_from(first))
 

@@ -134,7 +134,7 @@ class Cursor:
     def integer(self, what: str) -> int:
         if self.token.token_type is not TokenType.NUMBER or not self.token.text.isdecimal():
             raise self.unexpected(f"expected {what}")
-        if len(self.token.text) > 10:
+        if len(self.token.text) > 18:
             raise self.unexpected(f"{what} is too large")
         return int(self.advance().text)
 
@@ -168,5 +168,6 @@ def identifier(token: Token) -> exp.Identifier:
 
 
 def too_deep(position: Position) -> SqlError:
+    detail = f"at most {MAX_DEPTH} levels are possible, fewer of long forms"
     hint = "split it into views, or write IN lists and CASE in place of nested conditions"
-    return ParseError(f"the statement is nested more than {MAX_DEPTH} levels deep", hint=hint, position=position)
+    return ParseError("the statement is nested too deeply", detail=detail, hint=hint, position=position)

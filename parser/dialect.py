@@ -156,6 +156,20 @@ class Flink(Dialect):
                 return super().cast_sql(expression, safe_prefix)
             return f"{expression.to.meta['type'].root.value} {self.sql(expression, 'this')}"
 
+        def not_sql(self, expression: exp.Not) -> str:
+            """NOT inside, since before it would take all that follows: `a NOT IN (b)`, `a IS NOT NULL`."""
+            inner = expression.this
+            if not isinstance(inner, (exp.Like, exp.SimilarTo, exp.Escape, exp.In, exp.Between, exp.Is)):
+                return super().not_sql(expression)
+            left = self.sql(inner.this.this if isinstance(inner, exp.Escape) else inner.this)
+            rest = self.sql(inner).removeprefix(left)
+            return left + (rest.replace(" IS ", " IS NOT ", 1) if isinstance(inner, exp.Is) else f" NOT{rest}")
+
+        def between_sql(self, expression: exp.Between) -> str:
+            symmetric = " SYMMETRIC" if expression.args.get("symmetric") else ""
+            this, low, high = (self.sql(expression, key) for key in ("this", "low", "high"))
+            return f"{this} BETWEEN{symmetric} {low} AND {high}"
+
         def version_sql(self, expression: exp.Version) -> str:
             return f"FOR SYSTEM_TIME AS OF {self.sql(expression, 'expression')}"
 
@@ -179,4 +193,3 @@ _FORMS: dict[tuple[str, int | None], str] = {
     ("TRIM", 3): "TRIM({0} {1} FROM {2})",
     **{(name, 0): name for name in NILADIC},
 }
-

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from parser.calls import CALLS, call
-from parser.cursor import Cursor, Node, identifier, mark
+from parser.cursor import MAX_DEPTH, Cursor, Node, identifier, mark
 from parser.datatypes import cast_target
 from parser.lexer import Token
 from parser.literals import interval, typed_literal
@@ -226,7 +226,7 @@ class Expressions(Cursor):
     def at_query(self) -> bool:
         """Whether a query begins here, perhaps in parentheses of its own."""
         ahead = 0
-        while self.peek(ahead).word == "(":
+        while self.peek(ahead).word == "(" and ahead <= MAX_DEPTH:
             ahead += 1
         return self.peek(ahead).word in ("SELECT", "WITH", "VALUES") or (
             self.peek(ahead).word == "TABLE" and self.peek(ahead + 1).word != "("

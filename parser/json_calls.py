@@ -55,11 +55,16 @@ def _behaviour(cursor: Expressions) -> exp.Expression:
 
 
 def _object(cursor: Expressions) -> Arguments:
-    """JSON_OBJECT, JSON_OBJECTAGG: [key, value, key, value, …], then ON_NULL if given."""
+    """JSON_OBJECT: [key, value, key, value, …], then ON_NULL if given."""
     arguments: Arguments = []
     if not _at_end(cursor):
         cursor.list_of(lambda: arguments.extend(_pair(cursor)))
     return arguments + _on_null(cursor)
+
+
+def _object_aggregate(cursor: Expressions) -> Arguments:
+    """JSON_OBJECTAGG: [key, value], then ON_NULL if given."""
+    return _pair(cursor) + _on_null(cursor)
 
 
 def _pair(cursor: Expressions) -> Arguments:
@@ -71,9 +76,14 @@ def _pair(cursor: Expressions) -> Arguments:
 
 
 def _array(cursor: Expressions) -> Arguments:
-    """JSON_ARRAY, JSON_ARRAYAGG: [value, …], then ON_NULL if given."""
+    """JSON_ARRAY: [value, …], then ON_NULL if given."""
     arguments = [] if _at_end(cursor) else cursor.list_of(lambda: _value(cursor))
     return arguments + _on_null(cursor)
+
+
+def _array_aggregate(cursor: Expressions) -> Arguments:
+    """JSON_ARRAYAGG: [value], then ON_NULL if given."""
+    return [_value(cursor), *_on_null(cursor)]
 
 
 def _value(cursor: Expressions) -> exp.Expression:
@@ -109,8 +119,8 @@ _ARGUMENTS: dict[str, Callable[[Expressions], Arguments]] = {
     "JSON_VALUE": _query,
     "JSON_QUERY": _query,
     "JSON_OBJECT": _object,
-    "JSON_OBJECTAGG": _object,
+    "JSON_OBJECTAGG": _object_aggregate,
     "JSON_ARRAY": _array,
-    "JSON_ARRAYAGG": _array,
+    "JSON_ARRAYAGG": _array_aggregate,
 }
 JSON_FUNCTIONS = frozenset(_ARGUMENTS)

@@ -43,7 +43,7 @@ class Token(SqlglotToken):
         return f"'{text}'"
 
 
-# Possessive quantifiers keep the scan linear on hostile text.
+# Possessive quantifiers, and an error at the first thing that is not closed, keep the scan linear on hostile text.
 _TOKEN = re.compile(
     r"""
     (?P<space>\s++|(?:--|//)[^\n]*+|/\*(?!\+).*?\*/)
@@ -53,7 +53,7 @@ _TOKEN = re.compile(
   | (?P<string>'[^']*+(?:''[^']*+)*+')
   | (?P<number>(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)
   | (?P<hint>/\*\+.*?\*/)
-  | (?P<operator>=>|<=|>=|<>|!=|\|\||[-+*/%=<>(),.;\[\]{}:?])
+  | (?P<operator>=>|<=|>=|<>|!=|\|\||/(?!\*)|[-+*%=<>(),.;\[\]{}:?])
     """,
     re.VERBOSE | re.DOTALL,
 )

@@ -16,7 +16,9 @@ from parser.lexer import Token
 from parser.types import DATE, DataType, Root, time, timestamp
 
 _DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})\Z", re.ASCII)
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{0,9}))?\Z", re.ASCII)
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d*))?\Z", re.ASCII)
+# Flink cuts what is finer.
+_DIGITS = {"TIME": 3, "TIMESTAMP": 9}
 
 # Unit -> (months, milliseconds); plural forms are the same unit.
 UNITS: dict[str, tuple[int, int]] = {
@@ -33,6 +35,8 @@ UNITS: dict[str, tuple[int, int]] = {
 TIME_UNITS = frozenset(UNITS) | frozenset(
     "MILLENNIUM CENTURY DECADE EPOCH DOW ISODOW DOY ISOYEAR MILLISECOND MICROSECOND NANOSECOND".split()
 )
+# What a unit stays below when a larger one stands before it.
+_LIMITS = {"MONTH": 12, "HOUR": 24, "MINUTE": 60, "SECOND": 60}
 _SEPARATORS = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
 
 
@@ -40,23 +44,23 @@ def typed_literal(cursor: Cursor) -> exp.Cast:
     """DATE '…', TIME '…' or TIMESTAMP '…': a CAST of the string, in canonical form, to the literal's type."""
     first, token = cursor.advance(), cursor.token
     text = cursor.string(f"the text of a {first.word}")
-    canonical, found = _timestamp(first.word, text, token)
+    canonical, found = _canonical(first.word, text, token)
     to = type_node(found.with_nullable(False), first)
     node = exp.Cast(this=mark(exp.Literal(this=canonical, is_string=True), token), to=to)
     node.meta["literal"] = True
     return mark(node, first, token)
 
 
-def _timestamp(kind: str, text: str, token: Token) -> tuple[str, DataType]:
-    day, _, clock = text.strip().partition(" ")
-    if kind == "TIME":
-        canonical, digits = _clock(text.strip(), kind, token)
-        return canonical, time(digits)
+def _canonical(kind: str, text: str, token: Token) -> tuple[str, DataType]:
+    """The text as CAST reads it, and the literal's type: its precision is the number of fractional digits."""
     if kind == "DATE":
-        return _day(text.strip(), kind, token), DATE
-    start = _day(day, kind, token)
-    canonical, digits = _clock(clock.strip() or "00:00:00", kind, token)
-    return f"{start} {canonical}", timestamp(digits)
+        return _day(text, kind, token), DATE
+    if kind == "TIME":
+        clock, digits = _clock(text, kind, token)
+        return clock, time(digits)
+    day, space, rest = text.partition(" ")
+    clock, digits = _clock(rest if space else "00:00:00", kind, token)
+    return f"{_day(day, kind, token)} {clock}", timestamp(digits)
 
 
 def _day(text: str, kind: str, token: Token) -> str:
@@ -74,7 +78,7 @@ def _clock(text: str, kind: str, token: Token) -> tuple[str, int]:
     hour, minute, second = map(int, found.group(1, 2, 3))
     if hour > 23 or minute > 59 or second > 59:
         return _bad(kind, token), 0
-    fraction = found.group(4) or ""
+    fraction = (found.group(4) or "")[: _DIGITS[kind]]
     return f"{hour:02}:{minute:02}:{second:02}" + (f".{fraction}" if fraction else ""), len(fraction)
 
 
@@ -95,11 +99,12 @@ def time_unit(cursor: Cursor) -> exp.Var:
 
 
 def interval(cursor: Cursor) -> exp.Interval:
-    """INTERVAL '10' SECOND, INTERVAL '1-2' YEAR TO MONTH, …: `interval_value` gives its size."""
+    """INTERVAL '10' SECOND, INTERVAL '1-2' YEAR TO MONTH, INTERVAL 10 SECOND, …: `interval_value` gives its size."""
     first = cursor.advance()
     negative = cursor.take_any("-", "+") == "-"
     token = cursor.token
-    if token.token_type is not TokenType.STRING:
+    quoted = token.token_type is TokenType.STRING
+    if not quoted and token.token_type is not TokenType.NUMBER:
         hint = "multiply an interval of one unit: n * INTERVAL '1' SECOND"
         raise cursor.unexpected("expected the interval's value in single quotes", hint)
     cursor.advance()
@@ -155,10 +160,13 @@ def _interval_value(token: Token, start: str, end: str) -> int:
     if found is None:
         span = start if start == end else f"{start} TO {end}"
         raise ParseError(f"{token} is no interval of {span}", position=token.position)
-    sizes = [UNITS[u][0] or UNITS[u][1] for u in units]
-    total = sum(Decimal(t) * s for t, s in zip(found.groups()[1:], sizes, strict=True))
+    values = [Decimal(text) for text in found.groups()[1:]]
+    for unit, value in zip(units[1:], values[1:], strict=True):
+        if value >= _LIMITS[unit]:
+            raise ParseError(f"{token} has {value} as its {unit}", position=token.position)
+    total = sum(value * (UNITS[u][0] or UNITS[u][1]) for u, value in zip(units, values, strict=True))
     return -int(total) if found.group(1) == "-" else int(total)
 
 
 def _fraction(unit: str) -> str:
-    return r"(?:\.\d{0,9})?" if unit == "SECOND" else ""
+    return r"(?:\.\d{1,9})?" if unit == "SECOND" else ""

@@ -15,6 +15,12 @@ _SET_OPERATIONS: dict[str, type[exp.SetOperation]] = {
     "MINUS": exp.Except,
     "INTERSECT": exp.Intersect,
 }
+_AFTER_FROM = ("WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY")
+_GROUPINGS: dict[str, type[exp.Expression]] = {
+    "GROUPING": exp.GroupingSets,
+    "CUBE": exp.Cube,
+    "ROLLUP": exp.Rollup,
+}
 
 
 class Queries(Relations):
@@ -120,7 +126,9 @@ class Queries(Relations):
             source, joins = self.sources()
             select.set("from_", mark(exp.From(this=source), token))
             select.set("joins", joins or None)
-        self._clauses(select)
+            self._clauses(select)
+        elif self.token.word in _AFTER_FROM:
+            raise self.unexpected("expected FROM")
         return mark(select, first)
 
     def _clauses(self, select: exp.Select) -> None:
@@ -145,10 +153,10 @@ class Queries(Relations):
             return mark(exp.Star(), self.advance())
         value = self.expression()
         named = self.take("AS")
+        if self.token.token_type is TokenType.STRING:
+            raise self.unexpected("expected the name of a column", f"write it as `{self.token.text}`")
         if not named and not self.at_alias():
             return value
-        if self.token.token_type is TokenType.STRING:
-            raise self.unexpected("expected a name", f"write it as `{self.token.text}`")
         return mark(exp.Alias(this=value, alias=self.identifier("the name of a column")), token)
 
     def _group(self) -> exp.Group:
@@ -159,11 +167,15 @@ class Queries(Relations):
     def _grouping(self) -> exp.Expression:
         """An expression, (), GROUPING SETS (…), CUBE (…) or ROLLUP (…)."""
         token = self.token
-        if self.take("GROUPING", "SETS"):
-            return mark(exp.GroupingSets(expressions=self.wrapped(self._grouping)), token)
-        if kind := self.take_any("CUBE", "ROLLUP"):
-            node = exp.Cube if kind == "CUBE" else exp.Rollup
-            return mark(node(expressions=self.wrapped(self._grouping)), token)
+        kind = _GROUPINGS.get("GROUPING" if self.at("GROUPING", "SETS") else token.word)
+        if kind is not None and not self.at("GROUPING", "("):
+            depth = self.depth
+            self.deeper()
+            self.take("GROUPING")
+            self.advance()
+            node = mark(kind(expressions=self.wrapped(self._grouping)), token)
+            self.depth = depth
+            return node
         if self.take("(", ")"):
             return mark(exp.Tuple(expressions=[]), token)
         return self.expression()
@@ -234,7 +246,9 @@ class Queries(Relations):
             self.one_of("FIRST", "NEXT")
         if token.word == "LIMIT" and self.take("ALL"):
             return None
-        value = self.expression()
+        count = self.token
+        self.integer("a number of rows")
+        value = mark(exp.Literal(this=count.text, is_string=False), count)
         if token.word == "LIMIT":
             return mark(exp.Limit(expression=value), token)
         rows = self.take_any("ROW", "ROWS")

@@ -149,18 +149,18 @@ class Relations(Expressions):
         return exp.Unnest(expressions=values, offset=ordinality or None)
 
     def _table(self) -> exp.Expression:
+        if self.at("VALUES"):
+            hint = "put VALUES in parentheses and give it a name: (VALUES (1)) AS t (x)"
+            raise self.unexpected("expected a table", hint)
         ahead = 0
         while self.peek(ahead).is_name and self.peek(ahead + 1).word == ".":
             ahead += 2
         if self.peek(ahead).is_name and self.peek(ahead + 1).word == "(":
             return exp.TableFromRows(this=self._function())
-        if self.at("VALUES"):
-            raise self.unexpected(
-                "expected a table", "put VALUES in parentheses and give it a name: (VALUES (1)) AS t (x)"
-            )
         table = self.table_name()
-        if hint := self.hint():
-            table.set("hints", [hint])
+        options = self.hint()
+        if options is not None:
+            table.set("hints", [options])
         if self.at("FOR"):
             table.set("version", self._system_time())
         return table

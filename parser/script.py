@@ -12,10 +12,10 @@ from parser.lexer import Places
 # An unclosed quote or comment takes all that follows, so that the statement after it is not run by accident.
 _PART = re.compile(
     r"""
-    (?P<space>\s++|(?:--|//)[^\n]*+|/\*(?!\+)(?:.*?\*/|.*+))
+    (?P<space>\s++|(?:--|//)[^\n]*+|/\*(?!\+).*?\*/)
   | '[^']*+(?:'|\Z)
   | `[^`]*+(?:`|\Z)
-  | /\*\+(?:.*?\*/|.*+)
+  | /\*(?:.*?\*/|.*+)
   | (?P<end>;)
   | (?P<word>[^\W\d][\w$]*+)
   | .
@@ -73,7 +73,7 @@ def _in_block(words: list[str]) -> bool:
 
 def _add(pieces: list[Piece], text: str, start: int | None, end: int, places: Places) -> None:
     if start is not None:
-        pieces.append(Piece(text[start:end], places.at(start)))
+        pieces.append(Piece(text[start:end].rstrip(), places.at(start)))
 
 
 def substitute(text: str, defines: Mapping[str, str]) -> str:

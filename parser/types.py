@@ -86,7 +86,11 @@ class DataType:
 
     def same_as(self, other: DataType) -> bool:
         """Equal but for nullability and time attribute."""
-        return self.plain == other.plain
+        return self is other or (
+            self.root is other.root
+            and (self.length, self.precision, self.scale) == (other.length, other.precision, other.scale)
+            and (self.children, self.names) == (other.children, other.names)
+        )
 
     @property
     def plain(self) -> DataType:

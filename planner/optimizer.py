@@ -38,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 NONE: frozenset[str] = frozenset()
+PREFIX = "optimizer."
 
 
 def optimize(
@@ -60,30 +61,22 @@ def optimize(
 
 
 def disabled_passes(settings: Mapping[str, str]) -> frozenset[str]:
-    """Passes that `SET 'optimizer.<pass>' = 'false'` switches off; an unknown pass or value is refused."""
-    return frozenset(
-        _pass_named(key.removeprefix("optimizer."))
-        for key, value in settings.items()
-        if key.startswith("optimizer.") and not _switch(key, value)
-    )
+    """Passes that `SET 'optimizer.<pass>' = 'false'` switches off. PlanError for a pass or value that is unknown."""
+    switches = {k: v for k, v in settings.items() if k.startswith(PREFIX)}
+    return frozenset(name for k, v in switches.items() for name, on in (_switch(k, v),) if not on)
 
 
-def _switch(key: str, value: str) -> bool:
-    if value.lower() not in ("true", "false"):
-        raise PlanError(f"invalid value '{value}' for '{key}'", hint="use 'true' or 'false'")
-    return value.lower() == "true"
-
-
-def _pass_named(name: str) -> str:
-    """Settings are written with hyphens, modules with underscores."""
+def _switch(key: str, value: str) -> tuple[str, bool]:
+    """The pass of a setting, which is written with hyphens, and whether it is on."""
     names = [p.__name__ for p in PASSES]
-    if name.replace("-", "_") not in names:
-        close = get_close_matches(name.replace("-", "_"), names, 1) or names
-        raise PlanError(
-            f"the optimiser has no pass '{name}'",
-            hint="did you mean " + " or ".join(f"'optimizer.{n.replace('_', '-')}'" for n in close) + "?",
-        )
-    return name.replace("-", "_")
+    name = key.removeprefix(PREFIX).replace("-", "_")
+    if name not in names:
+        close = get_close_matches(name, names, 1) or names
+        hint = "there is " + ", ".join(f"'{PREFIX}{n.replace('_', '-')}'" for n in close)
+        raise PlanError(f"unknown setting '{key}'", hint=hint)
+    if value.lower() not in ("true", "false"):
+        raise PlanError(f"invalid value '{value}' of '{key}'", hint="use 'true' or 'false'")
+    return name, value.lower() == "true"
 
 
 def _check(name: str, before: LogicalPlan, after: LogicalPlan) -> None:

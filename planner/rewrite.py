@@ -8,7 +8,7 @@ from dataclasses import replace
 from parser.types import BOOLEAN, Schema
 from planner.logical import Filter, LogicalPlan, Project, Values
 from planner.merge import with_inputs
-from planner.scalar import Call, ColumnRef, Scalar
+from planner.scalar import Call, ColumnRef, Scalar, is_deterministic
 
 
 def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
@@ -43,41 +43,27 @@ def rewrite(expression: Scalar, rule: Callable[[Call], Scalar]) -> Scalar:
     """`rule` applied to every call, arguments first; an expression that appears twice is rewritten once."""
     done: dict[int, Scalar] = {}
 
-    def visit(node: Scalar) -> Scalar:
-        if not isinstance(node, Call):
-            return node
+    def visit(node: Call) -> Scalar:
         known = done.get(id(node))
         if known is None:
-            known = done[id(node)] = rule(with_args(node, tuple(map(visit, node.args))))
+            args = tuple([visit(a) if type(a) is Call else a for a in node.args])
+            known = done[id(node)] = rule(with_args(node, args))
         return known
 
-    return visit(expression)
+    return visit(expression) if isinstance(expression, Call) else expression
 
 
 def with_args(call: Call, args: tuple[Scalar, ...]) -> Call:
     """The call with other arguments; itself where they are the same objects."""
-    if all(a is b for a, b in zip(call.args, args, strict=True)):
-        return call
-    return replace(call, args=args)
+    for old, new in zip(call.args, args, strict=True):
+        if old is not new:
+            return replace(call, args=args)
+    return call
 
 
 def substitute(expression: Scalar, values: Mapping[str, Scalar]) -> Scalar:
     """The expression with the columns named in `values` replaced by what stands there."""
-    if isinstance(expression, ColumnRef):
-        return values.get(expression.name, expression)
-    done: dict[int, Scalar] = {}
-
-    def visit(node: Scalar) -> Scalar:
-        if isinstance(node, ColumnRef):
-            return values.get(node.name, node)
-        if not isinstance(node, Call):
-            return node
-        known = done.get(id(node))
-        if known is None:
-            known = done[id(node)] = with_args(node, tuple(map(visit, node.args)))
-        return known
-
-    return visit(expression)
+    return replace_where(expression, lambda e: values.get(e.name) if isinstance(e, ColumnRef) else None)
 
 
 def conjuncts(predicate: Scalar) -> tuple[Scalar, ...]:
@@ -91,8 +77,7 @@ def conjunction(operands: Iterable[Scalar]) -> Scalar:
     if len(flat) == 1:
         return flat[0]
     nullable = any(o.type.nullable for o in flat)
-    deterministic = all(o.deterministic for o in flat if isinstance(o, Call))
-    return Call("AND", flat, BOOLEAN.with_nullable(nullable), deterministic)
+    return Call("AND", flat, BOOLEAN.with_nullable(nullable), all(map(is_deterministic, flat)))
 
 
 def references(schema: Schema, names: Iterable[str]) -> tuple[tuple[str, Scalar], ...]:
@@ -102,3 +87,20 @@ def references(schema: Schema, names: Iterable[str]) -> tuple[tuple[str, Scalar]
 
 def is_column(expression: Scalar) -> bool:
     return isinstance(expression, ColumnRef)
+
+
+def replace_where(expression: Scalar, find: Callable[[Scalar], Scalar | None]) -> Scalar:
+    """The expression with the uppermost parts for which `find` gives something replaced by that; what appears twice
+    is looked at once."""
+    done: dict[int, Scalar] = {}
+
+    def visit(node: Scalar) -> Scalar:
+        known = done.get(id(node))
+        if known is None:
+            known = find(node)
+            if known is None:
+                known = with_args(node, tuple(map(visit, node.args))) if isinstance(node, Call) else node
+            done[id(node)] = known
+        return known
+
+    return visit(expression)

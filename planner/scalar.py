@@ -106,7 +106,7 @@ def columns_of(expression: Scalar) -> frozenset[str]:
 
 
 def is_deterministic(expression: Scalar) -> bool:
-    return all(n.deterministic for n in walk(expression) if isinstance(n, Call))
+    return not isinstance(expression, Call) or expression.deterministic
 
 
 def find_position(expression: Scalar) -> Position | None:

@@ -13,7 +13,7 @@ What is in neither of the two, or seldom and hard (case folding beyond ASCII, sc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import regex
@@ -41,8 +41,8 @@ class JavaRegex:
     """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over UTF-8."""
 
     text: str
-    exact: regex.Pattern[str]
-    superset: bytes
+    exact: regex.Pattern[str] = field(compare=False)
+    superset: bytes = field(compare=False)
 
 
 @dataclass(frozen=True)

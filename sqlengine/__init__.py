@@ -1,0 +1,6 @@
+"""Streaming SQL in one light process: Flink SQL statements by the thousand, changed while they run."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+__all__ = ["__version__"]

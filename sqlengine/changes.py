@@ -94,9 +94,7 @@ def without(catalog: Catalog, names: Collection[str]) -> Catalog:
 
 def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:
     """Objects of the old catalog that the plan defines differently."""
-    return {
-        full_name(o.name) for o in plan.objects if o.name in old.objects and old.objects[o.name] != o
-    }
+    return {full_name(o.name) for o in plan.objects if o.name in old.objects and old.objects[o.name] != o}
 
 
 def state_report(old: Graph, new: Graph, job: str) -> tuple[StateReport, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rules.options import Options
+from sqlengine.state.store import Fsync
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Config:
 
     data: Path = Path("data")
     jobs: Path | None = None
-    fsync: str = "none"
+    fsync: Fsync = "none"
     rows_per_read: int = 4096
     checkpoint_rows: int = 100_000
     checkpoint_ms: int = 10_000

@@ -14,6 +14,7 @@ import logging
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -26,7 +27,6 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import (
     Outcome,
     Request,
-    changed_objects,
     check_in_use,
     check_origin,
     defined_only_by,
@@ -36,9 +36,11 @@ from sqlengine.changes import (
 )
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.runner import GraphChange
+from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.graphs import GraphHost, RunningGraph
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, check_name, moved
-from sqlengine.planning import JobText, PlannedJob, with_objects
+from sqlengine.planning import JobText, PlannedJob, bind_job, with_objects
 from sqlengine.rebuild import Rebuilder
 from sqlengine.workers import plan_texts
 
@@ -142,6 +144,32 @@ class Engine:
             raise JobError(f"job '{name}' does not exist and never did")
         return [v for _, v in sorted(self.log.versions[name].items())]
 
+    def explain(self, name: str) -> str:
+        """The plan of a running version after every arrow, and what it shares with whom."""
+        job = self.job(name)
+        bound = bind_job(self._text(job), without(self.catalog, self._private({name})), self.config.settings)
+        return explain_sinks(bound.plans, bound.disabled, self.graph.runner.graph, name)
+
+    def explain_json(self, name: str) -> Json:
+        """The same for programs."""
+        job = self.job(name)
+        bound = bind_job(self._text(job), without(self.catalog, self._private({name})), self.config.settings)
+        return explain_sinks_json(bound.plans, bound.disabled, self.graph.runner.graph, name)
+
+    def rows_by_job(self) -> Counter[str]:
+        """Rows that each job has given to sinks since the server started."""
+        return self.graph.executor.rows_by_job()
+
+    def rows_of(self, name: str) -> int:
+        return self.rows_by_job()[name]
+
+    @property
+    def ready(self) -> bool:
+        return self.graph.loop.running and not self._closed.is_set()
+
+    def now_ms(self) -> int:
+        return self._clock()
+
     # ---- the way of a change -----------------------------------------------------------------------------------
 
     def _change(self, request: Request) -> dict[str, Outcome]:
@@ -179,9 +207,7 @@ class Engine:
                 wanted[name] = text
         return wanted
 
-    def _removable(
-        self, request: Request, wanted: Mapping[str, JobText], outcomes: dict[str, Outcome]
-    ) -> set[str]:
+    def _removable(self, request: Request, wanted: Mapping[str, JobText], outcomes: dict[str, Outcome]) -> set[str]:
         removable = set()
         for name in request.removes:
             try:
@@ -234,27 +260,38 @@ class Engine:
         self, request: Request, ready: dict[str, PlannedJob], removes: Collection[str], renamed: Mapping[str, str]
     ) -> dict[str, Outcome]:
         """Merges, compiles, switches. Jobs that cannot be made to run are found by halving, and refused alone."""
-        refused: dict[str, Outcome] = {}
-        for name, error in self._unfit(ready).items():
-            refused[name] = Outcome(name, "refused", error=error)
-        good = {n: p for n, p in ready.items() if n not in refused}
-        if not good and not removes:
-            return refused
-        versions = {n: self._version(self._texts[n], request.origin) for n in good}
-        self.log.write(versions, {}, self._clock())
-        numbers = {n: v.version for n, v in versions.items() if good[n].sinks}
-        gone = [n for n in removes if n in self.graph.runner.jobs]
-        numbers |= dict.fromkeys(gone, 0) | {n: 0 for n in good if not good[n].sinks and n in self.graph.runner.jobs}
-        self._apply(good, numbers, {n: o for n, o in renamed.items() if n in numbers})
-        self._settle(request, good, versions, removes)
-        return refused
+        versions = {n: self._version(self._texts[n], request.origin) for n in ready}
+        bad: dict[str, SqlError] = {}
+        try:
+            change = self._prepared(ready, versions, removes, renamed)
+        except SqlError as error:
+            bad = self._unfit(ready) or dict.fromkeys(ready, error)
+            ready = {n: p for n, p in ready.items() if n not in bad}
+            change = self._prepared(ready, versions, removes, renamed)
+        kept = {n: versions[n] for n in ready}
+        self.log.write(kept, {}, self._clock())
+        if change is not None:
+            self._switch(change)
+        self._settle(request, ready, kept, removes)
+        return {n: Outcome(n, "refused", error=e) for n, e in bad.items()}
 
-    def _apply(
-        self, plans: Mapping[str, PlannedJob], numbers: Mapping[str, int], renamed: Mapping[str, str]
-    ) -> None:
+    def _prepared(
+        self,
+        plans: Mapping[str, PlannedJob],
+        versions: Mapping[str, JobVersion],
+        removes: Collection[str],
+        renamed: Mapping[str, str],
+    ) -> GraphChange | None:
+        """The change of the graph, compiled and connected; None when the graph stays as it is."""
+        running = self.graph.runner.jobs
+        numbers = {n: versions[n].version if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
+        numbers |= {n: 0 for n in removes if n in running}
         if not numbers:
-            return
-        change = self.graph.change(self.graph.runner.graph, plans, numbers, renamed)
+            return None
+        taken = {new: old for new, old in renamed.items() if numbers.get(new)}
+        return self.graph.change(self.graph.runner.graph, plans, numbers, taken)
+
+    def _switch(self, change: GraphChange) -> None:
         try:
             self.graph.loop.call(lambda: self.graph.runner.apply(change))
         except SqlError:
@@ -267,9 +304,8 @@ class Engine:
         runnable = {n: p for n, p in plans.items() if p.sinks}
         if not runnable:
             return {}
-        graph = merge(self.graph.runner.graph, {n: p.sinks for n, p in runnable.items()})
         try:
-            self.graph.runner.prepare(graph, {}).abandon()
+            self.graph.change(self.graph.runner.graph, runnable, dict.fromkeys(runnable, 1), {}).abandon()
             return {}
         except SqlError as error:
             if len(runnable) == 1:
@@ -331,17 +367,15 @@ class Engine:
 
     def _stop(self, job: Job, state: JobState, reason: str | None) -> Outcome:
         if job.name in self.graph.runner.jobs:
-            self._apply({}, {job.name: 0}, {})
+            self._switch(self.graph.change(self.graph.runner.graph, {}, {job.name: 0}, {}))
         self.log.write({}, {job.name: moved(job, state, self._clock(), reason)}, self._clock())
         return Outcome(job.name, state.value, job.version)
 
     def _start(self, job: Job) -> Outcome:
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             return Outcome(job.name, "unchanged", job.version)
-        plan = self._plans_of({job.name: job.version})[job.name]
-        for error in self._unfit({job.name: plan}).values():
-            raise error
-        self._apply({job.name: plan}, {job.name: job.version}, {})
+        plans = self._plans_of({job.name: job.version})
+        self._switch(self.graph.change(self.graph.runner.graph, plans, {job.name: job.version}, {}))
         self._failing.discard(job.name)
         self.log.write({}, {job.name: moved(job, JobState.RUNNING, self._clock())}, self._clock())
         return Outcome(job.name, "started", job.version)
@@ -365,18 +399,18 @@ class Engine:
     def _retry_waiting(self, changed: Collection[str]) -> None:
         waiting = [j for j in self.log.jobs.values() if j.state is JobState.WAITING and j.name not in changed]
         if waiting and any(self.log.jobs[n].defines for n in changed if n in self.log.jobs):
-            texts = {j.name: JobText(j.name, v.sql, v.file) for j in waiting for v in [self._current(j)]}
-            self._change(Request(Origin.FOLDER, texts))
+            self._change(Request(Origin.FOLDER, {j.name: self._text(j) for j in waiting}))
 
-    def _current(self, job: Job) -> JobVersion:
-        return self.log.version(job.name, job.version)
+    def _text(self, job: Job) -> JobText:
+        version = self.log.version(job.name, job.version)
+        return JobText(job.name, version.sql, version.file)
 
     # ---- recovery ----------------------------------------------------------------------------------------------
 
     def _replan(self) -> None:
         """Plans all jobs as they were, which gives the catalog; their plans are kept until the graphs are restored."""
         jobs = [j for j in self.jobs() if j.state in _LIVE]
-        texts = [JobText(j.name, v.sql, v.file) for j in jobs for v in [self._current(j)]]
+        texts = [self._text(j) for j in jobs]
         for job, plan in zip(jobs, plan_texts(texts, Catalog(), self.config.settings), strict=True):
             if isinstance(plan, SqlError):
                 log.error("job %s cannot be planned any more: %s", job.name, plan)

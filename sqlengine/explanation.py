@@ -15,7 +15,9 @@ from planner.physical import PhysicalPlan, RulesPlan, lower
 Json: TypeAlias = None | bool | int | str | list["Json"] | dict[str, "Json"]
 
 
-def explain_sinks(plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None = None, job: str = "") -> str:
+def explain_sinks(
+    plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None = None, job: str = ""
+) -> str:
     """All steps as text: after binding, after each pass that changed something, merged, cut, and what runs."""
     parts = []
     for plan in plans:

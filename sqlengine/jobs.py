@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
@@ -15,7 +15,7 @@ JOBS = "_jobs"
 MAX_NAME = 200
 
 
-class JobState(str, Enum):
+class JobState(StrEnum):
     RUNNING = "running"
     STOPPED = "stopped"
     DEFINED = "defined"  # it has no INSERT: it only defines tables, views, functions
@@ -23,7 +23,7 @@ class JobState(str, Enum):
     FAILED = "failed"
 
 
-class Origin(str, Enum):
+class Origin(StrEnum):
     """Where a job came from. Only the same origin replaces it, unless the request takes it over."""
 
     REST = "rest"

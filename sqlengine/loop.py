@@ -26,9 +26,7 @@ FULL_DISK_S = 0.5
 class GraphLoop:
     """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it must not block)."""
 
-    def __init__(
-        self, runner: GraphRunner, broker: Broker, on_failure: Callable[[frozenset[str], str], None]
-    ) -> None:
+    def __init__(self, runner: GraphRunner, broker: Broker, on_failure: Callable[[frozenset[str], str], None]) -> None:
         self.runner = runner
         self.problem: str | None = None
         self.broken = False
@@ -41,6 +39,10 @@ class GraphLoop:
     def start(self) -> None:
         self._thread.start()
 
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
         """Runs `work` in the graph's thread between two epochs; raises what it raises."""
         future: Future[T] = Future()
@@ -48,16 +50,19 @@ class GraphLoop:
         def run() -> None:
             try:
                 future.set_result(work())
-            except BaseException as error:  # handed to the caller, who raises it
+            except BaseException as error:  # noqa: BLE001  handed to the caller, who raises it
                 future.set_exception(error)
 
+        if not self._thread.is_alive():
+            return work()
         self._calls.put(run)
         return future.result(timeout)
 
     def stop(self) -> None:
         """Ends after the epoch that runs now."""
         self._stopping.set()
-        self._thread.join(60)
+        if self._thread.is_alive():
+            self._thread.join(60)
 
     def _run(self) -> None:
         collected = time.monotonic()
@@ -82,7 +87,7 @@ class GraphLoop:
             if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, str(error))
             return False
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  shown by /healthz, and tried again
             self.broken = True
             self._pause(f"internal error: {error!r}", 1.0)
         return False

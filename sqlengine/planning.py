@@ -24,9 +24,9 @@ from parser.statements import (
     Use,
 )
 from planner import bind, optimize
-from planner.optimizer import disabled_passes
 from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
+from planner.optimizer import disabled_passes
 
 # A definition that others can name.
 _DEFINES = re.compile(r"\bCREATE\s+(TABLE|VIEW|FUNCTION)\b", re.IGNORECASE)
@@ -52,6 +52,14 @@ class PlannedJob:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class BoundJob:
+    """A job's INSERTs before any pass, and the passes that it switches off."""
+
+    plans: tuple[Sink, ...]
+    disabled: frozenset[str]
+
+
 @dataclass
 class _Script:
     """What the statements of one job have said so far."""
@@ -59,6 +67,7 @@ class _Script:
     name: str
     catalog: Catalog
     settings: dict[str, str]
+    bound: list[Sink] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
     objects: list[CatalogObject] = field(default_factory=list)
     uses: set[Identifier] = field(default_factory=set)
@@ -66,6 +75,19 @@ class _Script:
 
 def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> PlannedJob:
     """Parses, binds and optimises one job. SqlError names the file and the place."""
+    script = _run(job, catalog, settings)
+    defined = {o.name for o in script.objects}
+    uses = frozenset(u for u in script.uses - defined if u in catalog.objects)
+    return PlannedJob(job.name, tuple(script.sinks), tuple(script.objects), uses, script.settings)
+
+
+def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> BoundJob:
+    """Parses and binds one job, for EXPLAIN."""
+    script = _run(job, catalog, settings)
+    return BoundJob(tuple(script.bound), disabled_passes(script.settings))
+
+
+def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> _Script:
     try:
         statements = parse(job.sql, file=job.file)
         if not statements:
@@ -74,10 +96,8 @@ def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> Pla
         for statement in statements:
             _apply(script, statement)
     except SqlError as error:
-        raise error.in_file(job.file)
-    defined = {o.name for o in script.objects}
-    uses = frozenset(u for u in script.uses - defined if u in catalog.objects)
-    return PlannedJob(job.name, tuple(script.sinks), tuple(script.objects), uses, script.settings)
+        raise error.in_file(job.file) from None
+    return script
 
 
 def _apply(script: _Script, statement: Statement) -> None:
@@ -99,7 +119,7 @@ def _apply(script: _Script, statement: Statement) -> None:
                 kind = type(statement).__name__.upper()
                 raise UnsupportedError(f"{kind} has no place in a job", hint="run it with 'sql run' instead")
     except SqlError as error:
-        raise error.at(statement.position)
+        raise error.at(statement.position) from None
 
 
 def use(catalog: Catalog, statement: Use) -> Catalog:
@@ -147,6 +167,7 @@ def _insert(script: _Script, statement: Insert | StatementSet) -> None:
     disabled = disabled_passes(script.settings)
     for plan in plans:
         place = len(script.sinks)
+        script.bound.append(plan)
         optimised = optimize(plan, disabled=disabled)
         assert isinstance(optimised, Sink)
         script.sinks.append(Sink(optimised.input, optimised.table, script.name, place))
@@ -164,9 +185,7 @@ def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
     return found
 
 
-def plan_jobs(
-    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]
-) -> list[PlannedJob | SqlError]:
+def plan_jobs(jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]) -> list[PlannedJob | SqlError]:
     """Plans many jobs in the order of their dependencies; results in the order given. A job whose table is missing is
     tried again after others have defined theirs."""
     results: dict[int, PlannedJob | SqlError] = {}

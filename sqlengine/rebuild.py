@@ -24,10 +24,11 @@ class Rebuilder:
         """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of them."""
         for name, node in self._graph.executor.running.items():
             operator = node.operator
-            if isinstance(operator, RulesOperator) and name not in self._busy:
-                if operator.compiled.ruleset.needs_rebuild:
-                    self._busy.add(name)
-                    self._pool.submit(self._rebuild, name, operator.compiled.ruleset)
+            if not isinstance(operator, RulesOperator) or name in self._busy:
+                continue
+            if operator.compiled.ruleset.needs_rebuild:
+                self._busy.add(name)
+                self._pool.submit(self._rebuild, name, operator.compiled.ruleset)
 
     def _rebuild(self, name: str, before: RuleSet) -> None:
         try:

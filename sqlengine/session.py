@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-
 from parser import parse_pieces
 from parser.errors import SqlError, UnknownObject
 from parser.statements import (
@@ -27,10 +26,10 @@ from parser.statements import (
 )
 from parser.types import Schema
 from planner import bind, optimize
-from planner.optimizer import disabled_passes
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
 from planner.merge import Graph, merge
+from planner.optimizer import disabled_passes
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
 from sqlengine.describe import describe, one_column, show

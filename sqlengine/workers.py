@@ -1,17 +1,22 @@
 """Large changes are parsed and planned in a short-lived child process, so that the stream beside them keeps its pace:
-parsing holds the interpreter's lock, and hundreds of rules take seconds."""
+parsing holds the interpreter's lock, and hundreds of rules take seconds.
+
+The child is a plain interpreter that runs this module. `multiprocessing` would import the caller's main module again,
+which in a program that embeds the engine may be anything."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
-from parser.errors import SqlError
+from parser.errors import ServiceError, SqlError
 from planner.catalog import Catalog
 from sqlengine.planning import JobText, PlannedJob, plan_jobs
 
-# Up to so many texts are planned in the calling thread: a child costs a second of start-up.
+# Up to so many texts are planned in the calling thread: a child costs half a second of start-up.
 INLINE = 20
 
 
@@ -20,7 +25,32 @@ def plan_texts(
 ) -> list[PlannedJob | SqlError]:
     """Plans jobs in the order of their dependencies, here or in a child process (by number, unless `child` says)."""
     apart = len(jobs) > INLINE if child is None else child
-    if not apart:
-        return plan_jobs(jobs, catalog, settings)
-    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(plan_jobs, jobs, catalog, settings).result()
+    return _in_child(jobs, catalog, settings) if apart else plan_jobs(jobs, catalog, settings)
+
+
+def _in_child(
+    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]
+) -> list[PlannedJob | SqlError]:
+    request = pickle.dumps((list(jobs), catalog, dict(settings)))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-m", "sqlengine.workers"]
+    done = subprocess.run(command, input=request, capture_output=True, env=environment, check=False)
+    if done.returncode != 0:
+        raise ServiceError(
+            f"the planning process ended with code {done.returncode}",
+            detail=done.stderr.decode("utf-8", "replace").strip()[-500:] or "it said nothing (out of memory?)",
+            hint="submit fewer statements at a time",
+        )
+    plans: list[PlannedJob | SqlError] = pickle.loads(done.stdout)
+    return plans
+
+
+def _main() -> None:
+    from sqlengine.planning import plan_jobs as plan
+
+    jobs, catalog, settings = pickle.load(sys.stdin.buffer)
+    sys.stdout.buffer.write(pickle.dumps(plan(jobs, catalog, settings), protocol=pickle.HIGHEST_PROTOCOL))
+
+
+if __name__ == "__main__":
+    _main()

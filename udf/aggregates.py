@@ -11,18 +11,18 @@ from decimal import Decimal
 from typing import Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parser.errors import PlanError
-from parser.types import BIGINT, DataType, Root, decimal
+from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
+from udf.accumulators import Accumulator, Column, Slots, to_arrow_column, to_numpy
 from udf.arrays import valid
 from udf.decimals import EXACT, fit
 from udf.vector import BoolArray
 
-Slots: TypeAlias = npt.NDArray[np.int64]
-Column: TypeAlias = npt.NDArray[np.generic]
-Accumulator: TypeAlias = dict[str, Column]
+__all__ = ["Accumulator", "Aggregate", "Slots", "aggregate_names", "bind_aggregate", "is_aggregate"]
+
+_BIGINT = BIGINT.with_nullable(False)
 
 
 class Aggregate(Protocol):
@@ -33,9 +33,14 @@ class Aggregate(Protocol):
     `retractable`. `merge` adds the accumulators of `other` at `others` to those at `slots` (distinct). `result` gives
     one value per slot."""
 
-    result_type: DataType
-    accumulators: tuple[tuple[str, DataType], ...]
-    retractable: bool
+    @property
+    def result_type(self) -> DataType: ...
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]: ...
+
+    @property
+    def retractable(self) -> bool: ...
 
     def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None: ...
 
@@ -44,54 +49,6 @@ class Aggregate(Protocol):
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None: ...
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array: ...
-
-
-def numpy_type(t: DataType) -> npt.DTypeLike:
-    """The element type of an accumulator column: int64 for integers, dates and times, float64, bool, else object."""
-    kind = t.arrow
-    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        return np.int64
-    if pa.types.is_floating(kind):
-        return np.float64
-    return np.bool_ if pa.types.is_boolean(kind) else np.object_
-
-
-def empty_accumulator(aggregate: Aggregate, capacity: int) -> Accumulator:
-    """Columns for `capacity` slots, as a keyed table makes them."""
-    acc: Accumulator = {}
-    for name, t in aggregate.accumulators:
-        acc[name] = np.zeros(capacity, numpy_type(t)) if numpy_type(t) is not np.object_ else np.full(capacity, None)
-        if t.nullable:
-            acc[name + "?"] = np.zeros(capacity, np.bool_)
-    return acc
-
-
-def to_numpy(values: pa.Array) -> Column:
-    """Values as accumulators hold them; what stands for NULL is 0, False or None."""
-    kind = values.type
-    if pa.types.is_temporal(kind):
-        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    if pa.types.is_boolean(kind):
-        return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        wide = np.float64 if pa.types.is_floating(values.type) else np.int64
-        filled = values.fill_null(0) if values.null_count else values
-        return np.asarray(filled.to_numpy(zero_copy_only=False), wide)
-    result = np.empty(len(values), np.object_)
-    result[:] = values.to_pylist()
-    return result
-
-
-def to_arrow_column(column: Column, present: BoolArray, t: DataType) -> pa.Array:
-    """Accumulator values as a column of type `t`, NULL where not `present`; integers wrap to the type's width."""
-    kind = t.arrow
-    if column.dtype == np.object_:
-        return pa.array([v if p else None for v, p in zip(column.tolist(), present.tolist(), strict=True)], kind)
-    if pa.types.is_temporal(kind):
-        storage = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return pa.array(column.astype(storage.to_pandas_dtype()), storage, mask=~present).view(kind)
-    with np.errstate(over="ignore"):
-        return pa.array(column.astype(kind.to_pandas_dtype()), kind, mask=~present)
 
 
 def _rows(values: pa.Array, slots: Slots, selected: BoolArray) -> tuple[Slots, pa.Array]:
@@ -104,12 +61,12 @@ def _rows(values: pa.Array, slots: Slots, selected: BoolArray) -> tuple[Slots, p
 class Count:
     """COUNT(*) and COUNT(value): rows, or rows where the value is not NULL."""
 
-    result_type: DataType = BIGINT.with_nullable(False)
+    result_type: DataType = _BIGINT
     retractable: bool = True
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (("count", BIGINT.with_nullable(False)),)
+        return (("count", _BIGINT),)
 
     def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
         np.add.at(acc["count"], self._counted(slots, values, selected), 1)
@@ -139,7 +96,7 @@ class Sum:
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (("sum", self.sum_type), ("count", BIGINT.with_nullable(False)))
+        return (("sum", self.sum_type), ("count", _BIGINT))
 
     def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
         self._change(acc, slots, values, selected, 1)
@@ -147,36 +104,51 @@ class Sum:
     def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
         self._change(acc, slots, values, selected, -1)
 
-    def _change(
-        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int
-    ) -> None:
+    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
         if values is None:
             raise ValueError("SUM and AVG have an argument")
         slots, values = _rows(values, slots, selected)
         added = to_numpy(values)
         if added.dtype == np.object_:
-            _add_decimals(acc, slots, added, sign)
-        else:
-            np.add.at(acc["sum"], slots, added if sign > 0 else -added)
+            self._add_decimals(acc, slots, added, sign)
+            return
+        np.add.at(acc["sum"], slots, added if sign > 0 else -added)
         np.add.at(acc["count"], slots, sign)
         acc["sum?"][slots] = acc["count"][slots] != 0
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
-        added = other["sum"][others]
-        if added.dtype == np.object_:
-            present = other["sum?"][others].astype(np.bool_)
-            _add_decimals(acc, slots[present], added[present], 1)
-        else:
-            acc["sum"][slots] += added
+        if acc["sum"].dtype == np.object_:
+            self._merge_decimals(acc, slots, other, others)
+            return
+        acc["sum"][slots] += other["sum"][others]
         acc["count"][slots] += other["count"][others]
         acc["sum?"][slots] = acc["count"][slots] != 0
+
+    def _add_decimals(self, acc: Accumulator, slots: Slots, values: Column, sign: int) -> None:
+        for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
+            self._add_decimal(acc, slot, value if sign > 0 else -value, sign)
+
+    def _merge_decimals(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
+            if other["count"][at]:
+                self._add_decimal(acc, slot, other["sum"][at] if other["sum?"][at] else None, int(other["count"][at]))
+
+    def _add_decimal(self, acc: Accumulator, slot: int, value: Decimal | None, count: int) -> None:
+        """A sum that left 38 digits (a count without a sum) has no value until nothing is left in it."""
+        before, acc["count"][slot] = acc["count"][slot], acc["count"][slot] + count
+        lost = value is None or (before and not acc["sum?"][slot])
+        total = None if lost or value is None else fit(EXACT.add(acc["sum"][slot] or Decimal(0), value), self.sum_type)
+        if acc["count"][slot] == 0:
+            total = None
+        acc["sum"][slot], acc["sum?"][slot] = total, total is not None
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
         sums, counts = acc["sum"][slots], acc["count"][slots].astype(np.int64)
         present = counts != 0
         if sums.dtype == np.object_:
             rows = zip(sums.tolist(), counts.tolist(), strict=True)
-            return pa.array([self._decimal(s, c) if c else None for s, c in rows], self.result_type.arrow)
+            averages = [None if s is None or not c else self._decimal(s, c) for s, c in rows]
+            return pa.array(averages, self.result_type.arrow)
         if self.average:
             with np.errstate(all="ignore"):
                 divisor = np.where(present, counts, 1)
@@ -188,13 +160,8 @@ class Sum:
 
 
 def _quotient(numbers: Slots, divisor: Slots) -> Slots:
-    return np.sign(numbers) * np.sign(divisor) * (np.abs(numbers) // np.abs(divisor))
-
-
-def _add_decimals(acc: Accumulator, slots: Slots, values: Column, sign: int) -> None:
-    total = acc["sum"]
-    for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
-        total[slot] = EXACT.add(total[slot] or Decimal(0), value if sign > 0 else -value)
+    cut: Slots = np.sign(numbers) * np.sign(divisor) * (np.abs(numbers) // np.abs(divisor))
+    return cut
 
 
 @dataclass(frozen=True)
@@ -208,7 +175,7 @@ class Extreme:
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (("value", self.result_type),)
+        return (("value", self.result_type.plain),)
 
     def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
         if values is None:
@@ -235,59 +202,56 @@ class Extreme:
         present[slots] = True
 
     def _offer_objects(self, held: Column, present: Column, slots: Slots, values: Column) -> None:
-        key = _text_order if self.result_type.is_string else _natural_order
+        text = self.result_type.is_string
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
-            if not present[slot] or (key(value) > key(held[slot])) is self.greatest and value != held[slot]:
-                held[slot] = value
-                present[slot] = True
+            if present[slot]:
+                new, old = (_utf8(value), _utf8(held[slot])) if text else (value, held[slot])
+                if not (new > old if self.greatest else new < old):
+                    continue
+            held[slot], present[slot] = value, True
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
         return to_arrow_column(acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type)
 
 
-def _text_order(value: str) -> bytes:
+def _utf8(value: str) -> bytes:
     return value.encode("utf-8", "surrogatepass")
-
-
-def _natural_order(value: object) -> object:
-    return value
 
 
 Factory: TypeAlias = Callable[[Sequence[DataType]], Aggregate]
 
 
 def _count(types: Sequence[DataType]) -> Aggregate:
+    if len(types) > 1:
+        raise _refusal("COUNT", types, "one value or * expected")
     return Count()
 
 
 def _sum(types: Sequence[DataType]) -> Aggregate:
     t = _one_number("SUM", types)
-    result = decimal(38, t.scale) if t.root is Root.DECIMAL else t
-    return Sum(result, result, average=False)
+    result = decimal(38, t.scale).with_nullable(t.nullable) if t.root is Root.DECIMAL else t
+    return Sum(result, result.plain, average=False)
 
 
 def _avg(types: Sequence[DataType]) -> Aggregate:
     t = _one_number("AVG", types)
     if t.root is Root.DECIMAL:
-        return Sum(_average_type(t), decimal(38, t.scale), average=True)
+        result = decimal(38, max(6, t.scale)).with_nullable(t.nullable)
+        return Sum(result, decimal(38, t.scale), average=True)
     return Sum(t, BIGINT if t.is_integer else DataType(Root.DOUBLE), average=True)
-
-
-def _average_type(t: DataType) -> DataType:
-    return decimal(38, max(6, t.scale))
 
 
 def _one_number(name: str, types: Sequence[DataType]) -> DataType:
     if len(types) != 1 or not types[0].is_numeric:
         raise _refusal(name, types, "a number expected")
-    return types[0].plain
+    return types[0].as_attribute(TimeAttribute.NONE)
 
 
 def _extreme(name: str, *, greatest: bool) -> Factory:
     def bind(types: Sequence[DataType]) -> Aggregate:
-        if len(types) != 1 or types[0].children or types[0].root is Root.NULL:
+        if len(types) != 1 or types[0].children or types[0].is_binary or types[0].root is Root.NULL:
             raise _refusal(name, types, "one value that can be ordered expected")
-        return Extreme(types[0].plain, greatest)
+        return Extreme(types[0].as_attribute(TimeAttribute.NONE), greatest)
 
     return bind
 
@@ -313,7 +277,9 @@ def is_aggregate(name: str) -> bool:
     return name in _AGGREGATES
 
 
-def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = True) -> Aggregate:
+def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = False) -> Aggregate:
     """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*). PlanError for types that
-    it does not take. Without GROUP BY (`grouped` False) SUM and the others are NULL over no rows, whatever the type."""
-    return _AGGREGATES[name](types)
+    it does not take. Only with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is:
+    over no rows it is NULL."""
+    nullable = [t if grouped else t.with_nullable(True) for t in types]
+    return _AGGREGATES[name](nullable)

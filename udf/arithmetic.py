@@ -4,7 +4,7 @@ row, one of FLOAT or DOUBLE gives an infinity or NaN."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import TypeAlias
 
 import numpy as np
@@ -16,10 +16,10 @@ from parser.errors import PlanError
 from parser.types import DOUBLE, DataType, Root, decimal
 from udf.arrays import null_where, row_by_row, valid, wrap
 from udf.coercion import as_decimal, modulus_type, product_type, quotient_type, sum_type
-from udf.decimals import EXACT, combine, decimal_rows, rescale
+from udf.decimals import EXACT, combine, decimal_rows, zero_of
+from udf.intervals import add_interval, ceil_time, floor_time, interval_casts, interval_result, scale_interval
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, double, int_, nullable, same_as_first, takes
-from udf.intervals import add_interval, ceil_time, floor_time, interval_casts, interval_result, scale_interval
 from udf.vector import Errors, Vector
 
 TypeRule: TypeAlias = Callable[[DataType, DataType], DataType | None]
@@ -33,8 +33,10 @@ def _operands(rule: TypeRule, operator: str) -> Custom:
         if len(types) != 2 or not all(t.is_numeric for t in types):
             return interval_casts(operator, types)
         kind = rule(*types)
-        if kind is None or kind.is_integer and operator == "%":
-            return None if kind is None else tuple(types)
+        if kind is None:
+            return None
+        if kind.is_integer and operator == "%":
+            return tuple(types)
         if kind.root is Root.DECIMAL:
             return tuple(as_decimal(t) for t in types)
         return tuple(kind.with_nullable(t.nullable) for t in types)
@@ -111,12 +113,12 @@ def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
 def _integers(values: Values, missing: int = 0) -> npt.NDArray[np.int64]:
     if isinstance(values, pa.Scalar):
         return np.asarray(values.as_py() if values.is_valid else missing, np.int64)
-    return values.fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(values.fill_null(missing).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _without_zero(num_rows: int, left: Values, right: Values) -> tuple[Values, Errors | None]:
     """The divisor with NULL for zero, and the rows where that is an error."""
-    zero = pc.equal(right, pa.scalar(0, pa.int8()).cast(right.type))
+    zero = pc.equal(right, zero_of(right.type))
     if isinstance(zero, pa.Scalar):
         if not zero.as_py():
             return right, None
@@ -220,11 +222,14 @@ def _whole_result(types: Types, literals: Literals) -> DataType:
     return (decimal(value.precision, 0) if value.root is Root.DECIMAL else value).with_nullable(types[0].nullable)
 
 
-def _whole(ctx: KernelContext, value: Values, kernel: Callable[[Values], Values]) -> Values:
+def _whole(ctx: KernelContext, value: Values, kernel: Callable[[Values], Values], rounding: str) -> Values:
     if ctx.arg_types[0].is_integer:
         return value
-    result = kernel(value)
-    return rescale(result, ctx.result_type) if _is_decimal(ctx) else result
+    if _is_decimal(ctx):  # Arrow's kernels overflow silently where the result has a digit more
+        return decimal_rows(
+            ctx.num_rows, lambda v: v.to_integral_value(rounding, context=EXACT), ctx.result_type, value
+        )
+    return kernel(value)
 
 
 def _floor_types(types: Types) -> tuple[DataType, ...] | None:
@@ -240,13 +245,13 @@ _FLOOR = Custom(_floor_types, _whole_result, "a number, or a date or time and a 
 @function("FLOOR", signature=_FLOOR)
 def floor(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
     """FLOOR(number), or FLOOR(time, 'HOUR') for FLOOR(time TO HOUR): the whole number or unit at or below."""
-    return _whole(ctx, value, pc.floor) if unit is None else floor_time(ctx, value, unit)
+    return _whole(ctx, value, pc.floor, ROUND_FLOOR) if unit is None else floor_time(ctx, value, unit)
 
 
 @function("CEIL", "CEILING", signature=_FLOOR)
 def ceil(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
     """CEIL(number), or CEIL(time, 'HOUR') for CEIL(time TO HOUR): the whole number or unit at or above."""
-    return _whole(ctx, value, pc.ceil) if unit is None else ceil_time(ctx, value, unit)
+    return _whole(ctx, value, pc.ceil, ROUND_CEILING) if unit is None else ceil_time(ctx, value, unit)
 
 
 @function("POWER", signature=takes(double, double, result=DOUBLE))
@@ -258,7 +263,7 @@ def power(ctx: KernelContext, base: Values, exponent: Values) -> Values:
 @function("SQRT", signature=takes(double, result=DOUBLE))
 def sqrt(ctx: KernelContext, value: Values) -> Values:
     """The square root as DOUBLE; NaN for a negative number."""
-    return pc.sqrt(value)
+    return pc.power(value, pa.scalar(0.5))  # as Flink: the root of -0.0 is 0.0
 
 
 @function("LN", signature=takes(double, result=DOUBLE))

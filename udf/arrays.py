@@ -110,7 +110,7 @@ def is_ascii(values: pa.Array) -> bool:
     if data is None:
         return True
     bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
-    return data[int(bounds[0]) : int(bounds[-1])].to_pybytes().isascii()
+    return bytes(data[int(bounds[0]) : int(bounds[-1])]).isascii()
 
 
 def wrap(value: int, bits: int) -> int:

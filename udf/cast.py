@@ -13,9 +13,18 @@ from parser.errors import PlanError, UnsupportedError
 from parser.types import MAX_LENGTH, DataType, Root, TimeAttribute
 from udf.arrays import errors_of, quoted, valid, wrap
 from udf.coercion import can_cast
-from udf.decimals import decimal_rows, rescale
+from udf.decimals import decimal_rows, rescale, zero_of
 from udf.intervals import Int64s, from_integers, integers, units_per_ms
-from udf.parsing import DAY_NS, parse_boolean, parse_date, parse_decimal, parse_double, parse_integer, parse_time, parse_timestamp
+from udf.parsing import (
+    DAY_NS,
+    parse_boolean,
+    parse_date,
+    parse_decimal,
+    parse_double,
+    parse_integer,
+    parse_time,
+    parse_timestamp,
+)
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import Custom
 from udf.texts import local, to_text
@@ -27,7 +36,9 @@ _INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
 def resolve_cast(source: DataType, target: DataType, *, try_cast: bool = False) -> DataType:
     """The type of CAST(source AS target) (TRY_CAST is always nullable); PlanError where Flink has no such cast."""
     if not (can_cast(source, target) or source.root is target.root in _INTERVALS):
-        hint = _HINTS.get((source.is_timestamp, target.is_numeric)) or _HINTS.get((source.is_numeric, target.is_timestamp))
+        hint = _HINTS.get((source.is_timestamp, target.is_numeric)) or _HINTS.get(
+            (source.is_numeric, target.is_timestamp)
+        )
         raise PlanError(f"cannot cast {source.plain} to {target.plain}", hint=hint)
     if target.children and not source.same_as(target) and source.root is not Root.NULL:
         raise UnsupportedError(f"cast of {source.plain} to {target.plain} is not supported yet")
@@ -36,7 +47,9 @@ def resolve_cast(source: DataType, target: DataType, *, try_cast: bool = False) 
     return target.as_attribute(TimeAttribute.NONE).with_nullable(try_cast or source.nullable)
 
 
-_HINTS = {(True, True): "use UNIX_TIMESTAMP, TO_TIMESTAMP(FROM_UNIXTIME(seconds)) or TO_TIMESTAMP_LTZ(number, precision)"}
+_HINTS = {
+    (True, True): "use UNIX_TIMESTAMP, TO_TIMESTAMP(FROM_UNIXTIME(seconds)) or TO_TIMESTAMP_LTZ(number, precision)"
+}
 
 
 def _bound_by_planner(types: Types) -> tuple[DataType, ...] | None:
@@ -77,7 +90,7 @@ def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "U
     if target.is_numeric:
         return Vector(_to_number(values, source, target))
     if target.root is Root.BOOLEAN:
-        return Vector(pc.not_equal(values, pa.scalar(0, pa.int8()).cast(values.type)))
+        return Vector(pc.not_equal(values, zero_of(values.type)))
     if target.is_binary:
         return Vector(values)
     return Vector(_to_time(values, source, target, zone))

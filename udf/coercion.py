@@ -5,7 +5,6 @@ All functions ignore time attributes; results never carry one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from parser.types import DOUBLE, FLOAT, MAX_LENGTH, NULL, STRING, DataType, Root, TimeAttribute, decimal
 
@@ -32,8 +31,10 @@ def _fold(types: Sequence[DataType], *, first_wins: bool) -> DataType | None:
     if not typed:
         return NULL if types else None
     nullable = any(t.nullable for t in types)
-    result = reduce(lambda a, b: a and _pair(a, b, first_wins), typed[1:], typed[0])
-    return result and result.with_nullable(nullable)
+    result: DataType | None = typed[0]
+    for t in typed[1:]:
+        result = None if result is None else _pair(result, t, first_wins)
+    return None if result is None else result.with_nullable(nullable)
 
 
 def _pair(a: DataType, b: DataType, first_wins: bool) -> DataType | None:

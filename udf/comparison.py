@@ -145,4 +145,3 @@ def is_not_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
 def is_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
     """The contrary of IS NOT DISTINCT FROM."""
     return pc.invert(is_not_distinct(ctx, left, right))
-

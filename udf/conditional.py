@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +77,7 @@ def _if_types(types: Types) -> tuple[DataType, ...] | None:
 
 
 def _if_result(types: Types, literals: Literals) -> DataType:
-    return types[1].with_nullable(True)
+    return types[1].with_nullable(any(t.nullable for t in types))
 
 
 @lazy_function("IF", signature=Custom(_if_types, _if_result, "a condition and two values of one common type"))
@@ -120,7 +120,7 @@ def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
 
 def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
     pair = comparison_types(types[0], types[1], equality=True) if len(types) == 2 else None
-    if pair is None or not pair[0].same_as(types[0]) and not types[0].is_numeric:
+    if pair is None or not (pair[0].same_as(types[0]) or types[0].is_numeric):
         return None
     return types[0], types[1] if types[0].is_numeric else pair[1]  # numbers of different types compare as they are
 
@@ -136,13 +136,23 @@ def _widest(types: Types, literals: Literals) -> DataType:
     return types[0].with_nullable(any(t.nullable for t in types))
 
 
+def _extreme(kernel: Callable[..., Values], values: Sequence[Values]) -> Values:
+    """Booleans and times with a zone have no such kernel: they go as the integers behind them."""
+    kind = values[0].type
+    if pa.types.is_boolean(kind):
+        return kernel(*[v.cast(pa.int8()) for v in values], skip_nulls=False).cast(kind)
+    if pa.types.is_timestamp(kind):
+        return kernel(*[v.cast(pa.int64()) for v in values], skip_nulls=False).cast(kind)
+    return kernel(*values, skip_nulls=False)
+
+
 @function("GREATEST", signature=all_to(merged_type, _widest))
 def greatest(ctx: KernelContext, *values: Values) -> Values:
     """The greatest value; NULL if one is NULL."""
-    return pc.max_element_wise(*values, skip_nulls=False)
+    return _extreme(pc.max_element_wise, values)
 
 
 @function("LEAST", signature=all_to(merged_type, _widest))
 def least(ctx: KernelContext, *values: Values) -> Values:
     """The smallest value; NULL if one is NULL."""
-    return pc.min_element_wise(*values, skip_nulls=False)
+    return _extreme(pc.min_element_wise, values)

@@ -20,7 +20,7 @@ def fit(value: Decimal, target: DataType) -> Decimal | None:
     if not value.is_finite():
         return None
     rounded = value.quantize(Decimal(1).scaleb(-target.scale, EXACT), context=EXACT) if value.adjusted() < 60 else value
-    return rounded if abs(rounded) < Decimal(10) ** (target.precision - target.scale) else None
+    return rounded if rounded.copy_abs() < Decimal(10) ** (target.precision - target.scale) else None
 
 
 def decimal_rows(num_rows: int, function: Callable[..., Decimal | None], target: DataType, *values: Values) -> pa.Array:
@@ -59,3 +59,6 @@ def combine(
     return decimal_rows(num_rows, exact, target, *values)
 
 
+def zero_of(kind: pa.DataType) -> pa.Scalar:
+    """Zero of a numeric Arrow type."""
+    return pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)

@@ -86,24 +86,25 @@ def shift(base: Int64s, amount: Int64s, t: DataType, *, months: bool) -> Int64s:
     """Times of type `t` moved by `amount` months or milliseconds. The day of a month that lacks it is its last; TIME
     wraps around at midnight, DATE moves by whole days."""
     if t.root is Root.DATE:
-        return _add_months(base, amount) if months else base + np.fix(amount / DAY_MS).astype(np.int64)
+        return add_months(base, amount) if months else base + np.fix(amount / DAY_MS).astype(np.int64)
     per_ms = units_per_ms(t.arrow)
     day = DAY_MS * per_ms
     if t.root is Root.TIME:
         return base if months else (base + amount * per_ms) % day
     if months:
         days = base // day
-        return _add_months(days, amount) * day + (base - days * day)
+        return add_months(days, amount) * day + (base - days * day)
     return base + amount * per_ms
 
 
-def _add_months(days: Int64s, amount: Int64s) -> Int64s:
+def add_months(days: Int64s, amount: Int64s) -> Int64s:
+    """Days since 1970-01-01 moved by months; the day of a month that lacks it is its last."""
     date = days.astype("datetime64[D]")
     month = date.astype("datetime64[M]")
     target = month + amount.astype("timedelta64[M]")
     last = (target + 1).astype("datetime64[D]") - np.timedelta64(1, "D")
     moved = target.astype("datetime64[D]") + (date - month.astype("datetime64[D]"))
-    return np.minimum(moved, last).astype(np.int64)
+    return np.asarray(np.minimum(moved, last).astype(np.int64))
 
 
 def scale_interval(left: Values, right: Values) -> Values:

@@ -107,7 +107,10 @@ def like(ctx: KernelContext, value: Values, pattern: Values, escape: Values | No
         try:
             return match_like(value, parse_like(pattern.as_py(), *[e.as_py() for e in escapes]))
         except RowError as error:
-            return Vector(pa.nulls(ctx.num_rows, pa.bool_()), errors_of({i: str(error) for i in range(ctx.num_rows)}, ctx.num_rows))
+            return Vector(
+                pa.nulls(ctx.num_rows, pa.bool_()),
+                errors_of({i: str(error) for i in range(ctx.num_rows)}, ctx.num_rows),
+            )
     return _like_rows(ctx.num_rows, value, pattern, *escapes)
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from parser.types import DataType
 from udf.decimals import fit
 
-_INTEGER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.[0-9]*)?|\.[0-9]+)")
+_INTEGER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.[0-9]*)?|\.[0-9]*)")
 _NUMBER = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _DATE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?")
@@ -94,6 +94,8 @@ def parse_timestamp(text: str) -> int | None:
     if found is None:
         return None
     days = lenient_days(int(found[1]), int(found[2]), int(found[3]))
+    if found[4] == "24" and days is not None and not any(int(found[i] or 0) for i in (5, 6, 7)):
+        return (days + 1) * DAY_NS
     time = time_of_day(int(found[4] or 0), int(found[5] or 0), int(found[6] or 0), found[7])
     return None if days is None or time is None else days * DAY_NS + time
 
@@ -102,4 +104,6 @@ def lenient_days(year: int, month: int, day: int) -> int | None:
     """As `days_of`, but the last day of the month for one up to 31 that it lacks."""
     if not 1 <= day <= 31:
         return None
-    return next((d for d in (days_of(year, month, day - back) for back in range(4) if day > back) if d is not None), None)
+    return next(
+        (d for d in (days_of(year, month, day - back) for back in range(4) if day > back) if d is not None), None
+    )

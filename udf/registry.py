@@ -88,9 +88,7 @@ _DEFINITIONS: dict[str, Definition] = {}
 PlainKernel: TypeAlias = Callable[..., Values | Vector]
 
 
-def function(
-    *names: str, signature: Signature, deterministic: bool = True
-) -> Callable[[PlainKernel], PlainKernel]:
+def function(*names: str, signature: Signature, deterministic: bool = True) -> Callable[[PlainKernel], PlainKernel]:
     """Declares a function under `names`. The kernel is called with the context and the values of the arguments, of
     which one at least is an array of `num_rows` if there are any, and gives values or a Vector with errors."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,10 +42,14 @@ def upper(ctx: KernelContext, value: Values) -> Values:
     return _cased(value, pc.ascii_upper, str.upper)
 
 
+def _one(cased: str, c: str) -> str:
+    return cased if len(cased) == 1 else c
+
+
 def _capitalised(value: str) -> str:
     result, start = [], True
     for c in value:
-        result.append(c.upper() if start else c.lower())
+        result.append(_one(c.upper(), c) if start else _one(c.lower(), c))
         start = not c.isalnum()
     return "".join(result)
 
@@ -88,10 +92,24 @@ def concat_ws(ctx: KernelContext, separator: Values, *values: Values) -> Values:
     """CONCAT_WS(separator, text, …): the texts joined, those that are NULL left out; NULL if the separator is NULL."""
     if not values:
         return pc.if_else(pc.is_valid(separator), _EMPTY, pa.scalar(None, _STRING))
-    return pc.binary_join_element_wise(*values, separator, null_handling="skip")
+    joined = pc.binary_join_element_wise(*values, separator, null_handling="skip")
+    if len(joined) == ctx.num_rows:
+        return joined
+    rows = zip(
+        range(ctx.num_rows), rows_of(separator), *map(rows_of, values), strict=False
+    )  # Arrow loses rows of NULLs
+    return pa.array([None if sep is None else _joined(str(sep), parts) for _, sep, *parts in rows], _STRING)
+
+
+def _joined(separator: str, parts: Sequence[object]) -> str:
+    return separator.join(str(p) for p in parts if p is not None)
 
 
 _EMPTY = pa.scalar("", _STRING)
+
+
+def _substring_result(types: Types, literals: Literals) -> DataType:
+    return varying_as_first(types, literals).with_nullable(True)
 
 
 def substring_of(value: str, start: int, length: int | None = None) -> str | None:
@@ -104,7 +122,7 @@ def substring_of(value: str, start: int, length: int | None = None) -> str | Non
     return value[begin:] if length is None else value[begin : begin + length]
 
 
-@function("SUBSTRING", "SUBSTR", signature=takes(text, int_, int_, optional=1, result=varying_as_first))
+@function("SUBSTRING", "SUBSTR", signature=takes(text, int_, int_, optional=1, result=_substring_result))
 def substring(ctx: KernelContext, value: Values, start: Values, length: Values | None = None) -> Values:
     """SUBSTRING(text, start [, length]); a negative start counts from the end; NULL for a negative length."""
     rest = (start,) if length is None else (start, length)
@@ -116,13 +134,13 @@ def substring(ctx: KernelContext, value: Values, start: Values, length: Values |
     return map_text(ctx.num_rows, substring_of, _STRING, value, *rest)
 
 
-@function("LEFT", signature=takes(text, int_, result=varying_as_first))
+@function("LEFT", signature=takes(text, int_, result=_substring_result))
 def left(ctx: KernelContext, value: Values, length: Values) -> Values:
     """The first characters; empty for a negative length."""
     return map_text(ctx.num_rows, lambda v, n: v[: max(n, 0)], _STRING, value, length)
 
 
-@function("RIGHT", signature=takes(text, int_, result=varying_as_first))
+@function("RIGHT", signature=takes(text, int_, result=_substring_result))
 def right(ctx: KernelContext, value: Values, length: Values) -> Values:
     """The last characters; empty for a negative length."""
     return map_text(ctx.num_rows, lambda v, n: v[-n:] if n > 0 else "", _STRING, value, length)

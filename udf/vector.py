@@ -39,7 +39,7 @@ class Errors:
         return Errors(mask, self.codes[rows], self.reasons) if mask.any() else None
 
     def reason(self, row: int) -> str:
-        return self.reasons[self.codes[row]]
+        return self.reasons[int(self.codes[row])]
 
 
 def merge_errors(parts: Sequence[Errors | None]) -> Errors | None:

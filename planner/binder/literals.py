@@ -51,7 +51,9 @@ def number(node: exp.Literal) -> Literal:
     value = int(written)
     if value >= 2**63:
         raise PlanError(
-            f"number {written} does not fit a BIGINT", hint=f"write CAST('{written}' AS DECIMAL(38, 0))", position=position_of(node)
+            f"number {written} does not fit a BIGINT",
+            hint=f"write CAST('{written}' AS DECIMAL(38, 0))",
+            position=position_of(node),
         )
     return pool.literal(value, _INT if value < 2**31 else _BIGINT)
 
@@ -66,7 +68,7 @@ def _decimal(written: str, node: exp.Literal) -> Literal:
     return pool.literal(Decimal(written), decimal(precision, len(fraction)).with_nullable(False))
 
 
-def binary(node: exp.HexString) -> Literal:
+def binary(node: exp.Expression) -> Literal:
     value = bytes.fromhex(node.name)
     return pool.literal(value, DataType(Root.BINARY, nullable=False, length=len(value)))
 
@@ -79,7 +81,8 @@ def null(kind: DataType = NULL) -> Literal:
     return pool.literal(None, kind.plain)
 
 
-def interval(node: exp.Interval) -> Literal:
+def interval(node: exp.Expression) -> Literal:
+    assert isinstance(node, exp.Interval)
     root, value = interval_value(node)
     return pool.literal(value, _INTERVALS[root])
 

@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import TypeVar
 
 from parser.types import INT, DataType, char
-from planner.scalar import Call, ColumnRef, Literal, LiteralValue, Scalar
+from planner.scalar import Call, ColumnRef, Literal, Scalar
 from planner.totality import TOTAL
+from udf.vector import LiteralValue
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -16,7 +17,7 @@ V = TypeVar("V")
 _LIMIT = 200_000
 
 # The values hold what their keys identify, so that no identity is used again while its entry lives.
-_calls: dict[tuple[str, DataType, tuple[int, ...]], Call] = {}
+_calls: dict[tuple[str, tuple[int, ...]], tuple[tuple[Scalar, ...], Call]] = {}
 _columns: dict[tuple[str, DataType], ColumnRef] = {}
 _literals: dict[tuple[type, LiteralValue, DataType], Literal] = {}
 
@@ -45,9 +46,15 @@ def is_pooled(function: str) -> bool:
     return function in TOTAL
 
 
-def call(function: str, args: tuple[Scalar, ...], kind: DataType, deterministic: bool) -> Call:
-    key = (function, kind, tuple(map(id, args)))
-    return _calls.get(key) or _put(_calls, key, Call(function, args, kind, deterministic))
+def known_call(function: str, args: tuple[Scalar, ...]) -> Call | None:
+    """The call of `function` with exactly these objects as arguments, before implicit casts, if there was one."""
+    held = _calls.get((function, tuple(map(id, args))))
+    return None if held is None else held[1]
+
+
+def remember(function: str, args: tuple[Scalar, ...], bound: Call) -> Call:
+    _put(_calls, (function, tuple(map(id, args))), (args, bound))
+    return bound
 
 
 def _put(table: dict[K, V], key: K, value: V) -> V:

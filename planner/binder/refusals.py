@@ -19,7 +19,11 @@ _OTHER_AGGREGATES = dict.fromkeys(
 )
 _TUMBLE = "use TUMBLE"
 _OTHER_WINDOWS = {
-    **{f"{w}{s}": _TUMBLE for w in ("HOP", "SESSION", "CUMULATE") for s in ("", "_START", "_END", "_ROWTIME", "_PROCTIME")},
+    **{
+        f"{w}{s}": _TUMBLE
+        for w in ("HOP", "SESSION", "CUMULATE")
+        for s in ("", "_START", "_END", "_ROWTIME", "_PROCTIME")
+    },
     "TUMBLE_PROCTIME": "use event time: declare a WATERMARK and TUMBLE_ROWTIME",
     "MATCH_ROWTIME": "MATCH_RECOGNIZE is not there either",
     "MATCH_PROCTIME": "MATCH_RECOGNIZE is not there either",
@@ -46,7 +50,9 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
 
 def of_expression(node: exp.Expression, what: str | None = None, hint: str | None = None) -> UnsupportedError:
     known = _EXPRESSIONS.get(type(node), (f"'{node.key}'", None))
-    return UnsupportedError(f"{what or known[0]} is not supported here", hint=hint or known[1], position=position_of(node))
+    return UnsupportedError(
+        f"{what or known[0]} is not supported here", hint=hint or known[1], position=position_of(node)
+    )
 
 
 def of_field(node: exp.Expression) -> UnsupportedError:
@@ -108,3 +114,24 @@ def _named(node: exp.Expression, what: str) -> str:
         return what
     words = [node.args.get(k) for k in ("method", "side", "kind")]
     return " ".join([*(w for w in words if isinstance(w, str)), what])
+
+
+_RELATIONS: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.Lateral: ("LATERAL", "use scalar functions"),
+    exp.Unnest: ("UNNEST", "send one event for each element"),
+}
+
+
+def of_relation(node: exp.Expression) -> UnsupportedError:
+    what, hint = _RELATIONS.get(type(node), (f"'{node.key}' in FROM", "read from a table, view or query"))
+    return UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))
+
+
+def of_table_function(node: exp.Expression) -> PlanError:
+    hint = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(time column), INTERVAL '1' MINUTE)) is there"
+    return UnsupportedError(f"table function {node.name} is not supported", hint=hint, position=position_of(node))
+
+
+def of_grouping(node: exp.Expression, what: str) -> UnsupportedError:
+    hint = "group by TUMBLE(time column, size), or by window_start and window_end of TABLE(TUMBLE(…))"
+    return UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))

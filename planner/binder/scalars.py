@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -14,9 +15,9 @@ from parser.types import BOOLEAN, INTEGERS, DataType, Root, TimeAttribute
 from planner.binder import literals, pool, refusals
 from planner.binder.scope import Place
 from planner.catalog import Function
-from planner.scalar import Call, Literal, Scalar
+from planner.scalar import Call, Literal, Scalar, is_deterministic
 from udf import registry
-from udf.coercion import can_cast
+from udf.cast import resolve_cast
 
 # Chains of one operator, such as a || b || c …, become as deep as they are long.
 MAX_DEPTH = 200
@@ -49,18 +50,32 @@ def _condition(bound: Scalar, node: exp.Expression, user: str) -> Scalar:
     return bound
 
 
-def function_call(name: str, args: Sequence[Scalar], node: exp.Expression) -> Scalar:
+def function_call(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar:
     """A call of what `udf` defines under `name`, its arguments cast as the signature asks."""
-    known = [a.value if isinstance(a, Literal) else None for a in args]
+    pooled = pool.is_pooled(name)
+    if pooled and (known := pool.known_call(name, args)) is not None:
+        return known
     try:
-        bound = registry.bind(name, [_plain_time(a.type) for a in args], known)
+        bound = _signature(name, args)
     except PlanError as error:
         raise error.at(position_of(node)) from None
-    cast = tuple(implicit_cast(a, t, node) for a, t in zip(args, bound.arg_types, strict=True))
-    deterministic = bound.definition.deterministic and all(not isinstance(a, Call) or a.deterministic for a in cast)
-    if pool.is_pooled(name):
-        return pool.call(bound.definition.name, cast, bound.result_type, deterministic)
-    return Call(bound.definition.name, cast, bound.result_type, deterministic, position_of(node))
+    cast = tuple([implicit_cast(a, t, node) for a, t in zip(args, bound.arg_types, strict=True)])
+    deterministic = bound.definition.deterministic and all(map(is_deterministic, cast))
+    position = None if pooled else position_of(node)
+    call = Call(bound.definition.name, cast, bound.result_type, deterministic, position)
+    return pool.remember(name, args, call) if pooled else call
+
+
+def _signature(name: str, args: Sequence[Scalar]) -> registry.Bound:
+    types = tuple([_plain_time(a.type) for a in args])
+    if name in _BY_TYPES or (name == "LIKE" and len(args) == 2):
+        return _bound_by_types(name, types)
+    return registry.bind(name, types, [a.value if isinstance(a, Literal) else None for a in args])
+
+
+# Signatures in which the value of a literal plays no part: rules ask for the same few of them all the time.
+_BY_TYPES = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "NOT", "LOWER", "UPPER", "IS NULL", "IS NOT NULL"})
+_bound_by_types = lru_cache(maxsize=4096)(registry.bind)
 
 
 def _plain_time(kind: DataType) -> DataType:
@@ -69,7 +84,7 @@ def _plain_time(kind: DataType) -> DataType:
 
 def implicit_cast(value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
     """`value` as a `target` (nullability stays the value's). Literals change their type where their value does not."""
-    if value.type.same_as(target):
+    if value.type is target or value.type.same_as(target):
         return value
     if isinstance(value, Literal) and _keeps_value(value, target):
         return pool.literal(value.value, target.plain.with_nullable(value.type.nullable))
@@ -89,20 +104,27 @@ def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -
     """CAST or TRY_CAST; of an untyped NULL, a typed one. CAST keeps NOT NULL, TRY_CAST never has it."""
     if isinstance(value, Literal) and value.value is None:
         return literals.null(target)
-    if not can_cast(_plain_time(value.type), target):
-        raise PlanError(f"cannot cast {value.type} to {target.plain}", position=position_of(node))
-    nullable = value.type.nullable or function == "TRY_CAST"
-    deterministic = not isinstance(value, Call) or value.deterministic
-    return Call(function, (value,), target.plain.with_nullable(nullable), deterministic, position_of(node))
+    try:
+        kind = resolve_cast(value.type, target, try_cast=function == "TRY_CAST")
+    except PlanError as error:
+        raise error.at(position_of(node)) from None
+    return Call(function, (value,), kind, is_deterministic(value), position_of(node))
 
 
 def _column(node: exp.Expression, place: Place) -> Scalar:
-    parts = [node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None]
     if isinstance(node.this, exp.Star):
         raise PlanError("* cannot stand in an expression", position=position_of(node))
-    if parts and not place.scope.has_relation(tuple(parts)) and any(f.name == parts[0] for f in place.scope.fields):
+    if node.args.get("table") is None:
+        return place.scope.resolve(node.this.this, (), node)
+    relation = qualifiers(node)
+    if not place.scope.has_relation(relation) and any(f.name == relation[0] for f in place.scope.fields):
         raise refusals.of_field(node)
-    return place.scope.resolve(node.name, tuple(parts), node)
+    return place.scope.resolve(node.name, relation, node)
+
+
+def qualifiers(node: exp.Expression) -> tuple[str, ...]:
+    """What stands before the name of a column: catalog, database and table, as far as they are given."""
+    return tuple(node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None)
 
 
 def _literal(node: exp.Expression, place: Place) -> Scalar:
@@ -116,7 +138,7 @@ def _junction(kind: type[exp.Expression], function: str) -> Binder:
     def bind(node: exp.Expression, place: Place) -> Scalar:
         operands = [_condition(bind_scalar(n, place), n, function) for n in _operands(node, kind)]
         nullable = any(o.type.nullable for o in operands)
-        deterministic = all(not isinstance(o, Call) or o.deterministic for o in operands)
+        deterministic = all(map(is_deterministic, operands))
         return Call(function, tuple(operands), BOOLEAN.with_nullable(nullable), deterministic)
 
     return bind
@@ -172,7 +194,7 @@ def _is(node: exp.Expression, place: Place, prefix: str = "IS ") -> Scalar:
 
 def _escape(node: exp.Expression, place: Place) -> Scalar:
     args = (node.this.this, node.this.args["expression"], node.args["expression"])
-    return function_call(_OPERATORS[type(node.this)], [bind_scalar(a, place) for a in args], node)
+    return function_call(_OPERATORS[type(node.this)], tuple([bind_scalar(a, place) for a in args]), node)
 
 
 def _between(node: exp.Expression, place: Place) -> Scalar:
@@ -187,7 +209,7 @@ def _in(node: exp.Expression, place: Place) -> Scalar:
     if node.args.get("query") is not None:
         raise refusals.of_expression(node.args["query"], "IN (SELECT …)", "write the values as a list")
     operands = [node.this, *node.expressions]
-    return function_call("IN", [bind_scalar(o, place) for o in operands], node)
+    return function_call("IN", tuple([bind_scalar(o, place) for o in operands]), node)
 
 
 def _case(node: exp.Expression, place: Place) -> Scalar:
@@ -202,7 +224,7 @@ def _case(node: exp.Expression, place: Place) -> Scalar:
         args += (condition, bind_scalar(branch.args["true"], place))
     default = node.args.get("default")
     args.append(bind_scalar(default, place) if default is not None else literals.null())
-    return function_call("CASE", args, node)
+    return function_call("CASE", tuple(args), node)
 
 
 def _cast(node: exp.Expression, place: Place) -> Scalar:
@@ -230,8 +252,10 @@ def _call(node: exp.Expression, place: Place) -> Scalar:
         return special
     refusals.check_arguments(node)
     if registry.lookup(name) is None and isinstance(place.context.catalog.get((node.name,)), Function):
-        raise UnsupportedError(f"function '{node.name}' of a user cannot be called in this version", position=position_of(node))
-    return function_call(name, [_argument(a, place) for a in node.expressions], node)
+        raise UnsupportedError(
+            f"function '{node.name}' of a user cannot be called in this version", position=position_of(node)
+        )
+    return function_call(name, tuple([_argument(a, place) for a in node.expressions]), node)
 
 
 def _argument(node: exp.Expression, place: Place) -> Scalar:

@@ -15,7 +15,8 @@ from parser.errors import PlanError
 from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
-from planner.scalar import Call, ColumnRef, Scalar, walk
+from planner.scalar import Call, ColumnRef, Scalar, is_deterministic, walk
+from planner.zones import uses_zone
 
 # Functions whose value is that of the epoch: not deterministic, but alike for all jobs.
 EPOCH_FUNCTIONS = frozenset(
@@ -53,7 +54,8 @@ class Scope:
         if len(found) == 1:
             return found[0].column
         if found:
-            raise PlanError(f"column '{name}' is ambiguous", hint="give each column its own name with AS", position=position_of(node))
+            hint = "give each column its own name with AS"
+            raise PlanError(f"column '{name}' is ambiguous", hint=hint, position=position_of(node))
         raise self._unknown(name, relation, node)
 
     def of_relation(self, relation: tuple[str, ...], node: exp.Expression) -> tuple[Field, ...]:
@@ -69,7 +71,9 @@ class Scope:
         if relation and not self.has_relation(relation):
             return self._unknown_relation(relation, node)
         return PlanError(
-            f"unknown column '{name}'", hint=did_you_mean(name, list(self._by_name), "column"), position=position_of(node)
+            f"unknown column '{name}'",
+            hint=did_you_mean(name, list(self._by_name), "column"),
+            position=position_of(node),
         )
 
     def _unknown_relation(self, relation: tuple[str, ...], node: exp.Expression) -> PlanError:
@@ -105,27 +109,27 @@ class Context:
     def zone(self) -> str:
         return self.settings.get(TIME_ZONE, "UTC")
 
+    def at_place(self, place: int) -> Context:
+        return replace(self, place=place)
+
     def with_ctes(self, ctes: Mapping[str, Query]) -> Context:
         return replace(self, ctes={**self.ctes, **ctes})
 
     def salt(self, expressions: Iterable[Scalar]) -> str:
         """What keeps a node with these expressions apart from equal ones: nothing, the session's time zone, or, when
         each evaluation gives another value (RAND, UUID), the node's place."""
-        calls = [n for e in expressions for n in _nondeterministic(e)]
-        if any(c.function not in EPOCH_FUNCTIONS for c in calls):
+        used = tuple(expressions)
+        if any(c.function not in EPOCH_FUNCTIONS for e in used for c in _nondeterministic(e)):
             return f"{self.job}/{self.place}/{next(self._numbers)}"
-        return "" if self.zone == "UTC" else f"zone {self.zone}"
+        return f"zone {self.zone}" if self.zone != "UTC" and any(map(uses_zone, used)) else ""
 
 
 def _nondeterministic(expression: Scalar) -> Iterator[Call]:
+    """The calls that make the expression non-deterministic themselves, and not by an argument."""
     if isinstance(expression, Call) and not expression.deterministic:
-        yield from (n for n in walk(expression) if isinstance(n, Call) and not n.args and not n.deterministic)
-        yield from (n for n in walk(expression) if isinstance(n, Call) and n.args and _own(n))
-
-
-def _own(call: Call) -> bool:
-    """Whether the call itself, and not an argument, makes it non-deterministic."""
-    return not call.deterministic and all(not isinstance(a, Call) or a.deterministic for a in call.args)
+        for node in walk(expression):
+            if isinstance(node, Call) and not node.deterministic and all(map(is_deterministic, node.args)):
+                yield node
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,17 @@ class Query:
     plan: LogicalPlan
     names: tuple[str, ...]
 
+    @cached_property
+    def _scopes(self) -> dict[tuple[str, ...], Scope]:
+        return {}
+
     def scope(self, relation: tuple[str, ...]) -> Scope:
+        """The columns in reach where the query stands in FROM under the name `relation`."""
+        if relation not in self._scopes:
+            self._scopes[relation] = self._scope(relation)
+        return self._scopes[relation]
+
+    def _scope(self, relation: tuple[str, ...]) -> Scope:
         pairs = zip(self.names, self.plan.schema, strict=True)
         return Scope(tuple(Field(relation, name, pool.column(c.name, c.type)) for name, c in pairs))
 
@@ -157,13 +171,12 @@ class Place:
 
 def distinct_names(names: Iterable[str], used: Iterable[str] = ()) -> tuple[str, ...]:
     """The names, those that were there before with a number behind them: a, a0, a1, as Flink does."""
-    given = tuple(names)
     taken = set(used)
     result: list[str] = []
-    for name in given:
+    for name in names:
         fresh = name
         numbers = itertools.count()
-        while fresh in taken or (fresh != name and fresh in given):
+        while fresh in taken:
             fresh = f"{name}{next(numbers)}"
         taken.add(fresh)
         result.append(fresh)

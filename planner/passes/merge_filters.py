@@ -1,10 +1,10 @@
 """Filters above one another become one.
 
-    SELECT * FROM (SELECT * FROM t WHERE a > 1) WHERE b = 2
+SELECT * FROM (SELECT * FROM t WHERE a > 1) WHERE b = 2
 
-    Filter (b = 2)                                  Filter ((a > 1) AND (b = 2))
-      Filter (a > 1)                                  Scan t
-        Scan t
+Filter (b = 2)                                  Filter ((a > 1) AND (b = 2))
+  Filter (a > 1)                                  Scan t
+    Scan t
 """
 
 from __future__ import annotations

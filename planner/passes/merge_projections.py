@@ -1,10 +1,10 @@
 """Projections above one another become one, and those that change nothing go.
 
-    SELECT b + 1 AS c FROM (SELECT a * 2 AS b FROM t)
+SELECT b + 1 AS c FROM (SELECT a * 2 AS b FROM t)
 
-    Project (b + 1) AS c                            Project ((a * 2) + 1) AS c
-      Project (a * 2) AS b                            Scan t
-        Scan t
+Project (b + 1) AS c                            Project ((a * 2) + 1) AS c
+  Project (a * 2) AS b                            Scan t
+    Scan t
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Columns that nobody above reads are dropped from projections and before windows.
 
-    SELECT c FROM (SELECT a + 1 AS b, c FROM t LIMIT-less subquery) WHERE b > 1
+SELECT c FROM (SELECT a + 1 AS b, c FROM t LIMIT-less subquery) WHERE b > 1
 
-    Project c                                       Project c
-      Filter (b > 1)                                  Filter (b > 1)
-        Project (a + 1) AS b, c, d                      Project (a + 1) AS b, c
+Project c                                       Project c
+  Filter (b > 1)                                  Filter (b > 1)
+    Project (a + 1) AS b, c, d                      Project (a + 1) AS b, c
 """
 
 from __future__ import annotations
@@ -71,5 +71,3 @@ def _window_assign(node: WindowAssign, wanted: Names) -> LogicalPlan:
 def _read_by_aggregate(node: WindowAggregate) -> Names:
     arguments = {c for a in node.aggregates for c in (a.argument, a.filter_column) if c is not None}
     return frozenset(node.keys) | frozenset(node.window_columns) | arguments
-
-

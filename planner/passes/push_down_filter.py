@@ -1,10 +1,10 @@
 """Filters move towards their source, so that fewer rows are worked on and filters of many jobs meet above one scan.
 
-    SELECT * FROM (SELECT a + 1 AS b, c FROM t) WHERE c = 'x'
+SELECT * FROM (SELECT a + 1 AS b, c FROM t) WHERE c = 'x'
 
-    Filter (c = 'x')                                Project (a + 1) AS b, c
-      Project (a + 1) AS b, c                         Filter (c = 'x')
-        Scan t                                          Scan t
+Filter (c = 'x')                                Project (a + 1) AS b, c
+  Project (a + 1) AS b, c                         Filter (c = 'x')
+    Scan t                                          Scan t
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Takes a conjunction apart so that its operands can be moved one by one.
 
-    SELECT * FROM (SELECT a, RAND() AS r FROM t) WHERE a > 1 AND a < 9 AND r < 0.5
+SELECT * FROM (SELECT a, RAND() AS r FROM t) WHERE a > 1 AND a < 9 AND r < 0.5
 
-    Filter (a > 1) AND (a < 9) AND (r < 0.5)        Filter (r < 0.5)
-                                                      Filter (a < 9)
-                                                        Filter (a > 1)
+Filter (a > 1) AND (a < 9) AND (r < 0.5)        Filter (r < 0.5)
+                                                  Filter (a < 9)
+                                                    Filter (a > 1)
 """
 
 from __future__ import annotations

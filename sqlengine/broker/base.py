@@ -135,7 +135,7 @@ class Broker(Protocol):
         max_bytes: int = 8 << 20,
         until: int | None = None,
     ) -> Records | None:
-        """Records from `offset` on, as many as there are within the limits, at least one; None at the end.
+        """Records from `offset` on, at least one and at most what the limits allow; None at the end.
 
         Never waits. With `until` exactly the records of [offset, until), whatever their number and size (2 GiB at
         most). Raises OffsetOutOfRange when `offset` or `until` is before the begin or after the end."""

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import NamedTuple
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +27,7 @@ from sqlengine.broker.errors import BrokerError
 BINARY = pa.binary()
 MAX_BATCH_BYTES = 1 << 29
 NO_EPOCH = -1
+_FEW = 16
 
 # crc, mark, length, rows, base, next, timestamp, epoch, writer size, flags, value bytes, key bytes, reserved
 HEADER = struct.Struct("<IIIIqqqqHHIII")
@@ -88,6 +92,8 @@ def encode(
     values: Column, keys: Column | None, offsets: IntArray | None = None, timestamps: IntArray | None = None
 ) -> Payload:
     """The payload of `values`; with `offsets` and `timestamps` (both or none) of a compacted batch."""
+    if keys is None and offsets is None and _are_few(values):
+        return _encode_few(values)
     value_array = binary_array(values)
     parts: list[bytes | memoryview] = []
     flags = 0
@@ -109,27 +115,41 @@ def encode(
     return Payload(len(value_array), flags, value_bytes, key_bytes, body)
 
 
+def _are_few(values: Column) -> TypeGuard[Sequence[bytes]]:
+    return len(values) <= _FEW and not isinstance(values, pa.Array) and None not in values
+
+
+def _encode_few(values: Sequence[bytes]) -> Payload:
+    """The same without Arrow, which costs more than it saves for a lone value."""
+    ends = array("i", accumulate(map(len, values), initial=0)).tobytes()
+    size = sum(map(len, values))
+    body = b"".join((ends, _PADDING[len(ends) % 8], *values, _PADDING[size % 8]))
+    if len(body) > MAX_BATCH_BYTES:
+        raise _too_large(len(body))
+    return Payload(len(values), 0, size, 0, body)
+
+
 def binary_array(values: Column) -> pa.BinaryArray:
     """`values` as a binary array whose buffers begin with its first value."""
     if not isinstance(values, pa.Array):
-        array = pa.array(values, BINARY)
-        if isinstance(array, pa.ChunkedArray):
-            raise _too_large(array.nbytes)
-        return array
-    array = values if values.type == BINARY else values.cast(BINARY)
-    if array.offset or (len(array) and _FIRST_END.unpack_from(array.buffers()[1])[0]):
-        return pa.concat_arrays([array, array.slice(0, 0)])  # copies, and so counts from 0 again
-    return array
+        made = pa.array(values, BINARY)
+        if isinstance(made, pa.ChunkedArray):
+            raise _too_large(made.nbytes)
+        return made
+    given = values if values.type == BINARY else values.cast(BINARY)
+    if given.offset or (len(given) and _FIRST_END.unpack_from(given.buffers()[1])[0]):
+        return pa.concat_arrays([given, given.slice(0, 0)])  # copies, and so counts from 0 again
+    return given
 
 
 def _too_large(size: int) -> BrokerError:
     return BrokerError(f"a batch of {size} bytes is too large", hint=f"append at most {MAX_BATCH_BYTES} bytes at once")
 
 
-def _put(parts: list[bytes | memoryview], array: pa.BinaryArray) -> int:
-    validity, ends, data = array.buffers()
-    count = len(array)
-    if array.null_count:
+def _put(parts: list[bytes | memoryview], column: pa.BinaryArray) -> int:
+    validity, ends, data = column.buffers()
+    count = len(column)
+    if column.null_count:
         _put_padded(parts, memoryview(validity)[: (count + 7) // 8])
     if count == 0:
         parts.append(bytes(8))
@@ -194,15 +214,12 @@ def decode(buffer: pa.Buffer, position: int, header: Header) -> Parts:
     return Parts(values, keys, offsets, timestamps)
 
 
-def decode_plain(view: memoryview, position: int, header: Header) -> tuple[memoryview, memoryview]:
-    """Ends and bytes of the values of a batch that has nothing else (`is_plain`)."""
-    at = position + HEADER.size + padded(header.writer_size)
-    start = at + padded(4 * (header.rows + 1))
-    return view[at + 4 : at + 4 * (header.rows + 1)], view[start : start + header.value_bytes]
-
-
-def is_plain(header: Header) -> bool:
-    return header.flags == 0
+def plain_values(view: memoryview, position: int, header: Header) -> tuple[memoryview, memoryview]:
+    """Ends (without the first, 0) and bytes of the values of a batch without flags."""
+    ends = position + HEADER.size + padded(header.writer_size) + 4
+    size = 4 * header.rows
+    start = ends - 4 + padded(size + 4)
+    return view[ends : ends + size], view[start : start + header.value_bytes]
 
 
 def _get(buffer: pa.Buffer, at: int, count: int, size: int, nulls: bool) -> tuple[pa.BinaryArray, int]:
@@ -213,5 +230,5 @@ def _get(buffer: pa.Buffer, at: int, count: int, size: int, nulls: bool) -> tupl
     ends = buffer.slice(at, 4 * (count + 1))
     at += padded(4 * (count + 1))
     data = buffer.slice(at, size)
-    array = pa.Array.from_buffers(BINARY, count, [validity, ends, data], -1 if nulls else 0)
-    return array, at + padded(size)
+    column = pa.Array.from_buffers(BINARY, count, [validity, ends, data], -1 if nulls else 0)
+    return column, at + padded(size)

@@ -35,7 +35,8 @@ class EmbeddedBroker:
     """A `Broker` over `folder`, which it makes (private to the user) and locks.
 
     Everything appended survives the death of the process. `fsync` says what survives a power loss: 'none' nothing for
-    sure, 'interval' what was appended up to `fsync_interval_s` ago, 'epoch' every append that has returned.
+    sure, 'interval' what was appended up to `fsync_interval_s` ago (of what came later some topics may have kept more
+    than others), 'epoch' every append that has returned.
     `clock` gives ms for retention and tombstones; records carry the timestamp of their append."""
 
     def __init__(

@@ -50,10 +50,11 @@ def new_head(state: State) -> tuple[Head, bytes]:
     """A head and its bytes."""
     mark = int.from_bytes(os.urandom(4), "little")
     text = msgspec.json.encode(state)
-    checked = _HEAD.pack(_MAGIC, FORMAT, mark, len(text), 0)[:_CRC_AT]
-    crc = zlib.crc32(text, zlib.crc32(checked))
     start = padded(_HEAD.size + len(text))
-    return Head(state, mark, start), (checked + crc.to_bytes(4, "little") + text).ljust(start, b"\0")
+    rest = text.ljust(start - _HEAD.size, b"\0")
+    checked = _HEAD.pack(_MAGIC, FORMAT, mark, len(text), 0)[:_CRC_AT]
+    crc = zlib.crc32(rest, zlib.crc32(checked))
+    return Head(state, mark, start), checked + crc.to_bytes(4, "little") + rest
 
 
 def read_head(path: Path) -> Head | None:
@@ -69,14 +70,14 @@ def read_head(path: Path) -> Head | None:
             raise unknown_format(path, version, FORMAT)
         start = padded(_HEAD.size + size)
         content += file.read(max(0, start - len(content)))
-    text = content[_HEAD.size : _HEAD.size + size]
-    if zlib.crc32(text, zlib.crc32(content[:_CRC_AT])) != crc or len(content) < start:
+    rest = content[_HEAD.size : start]
+    if zlib.crc32(rest, zlib.crc32(content[:_CRC_AT])) != crc:
         raise corrupt_segment(path, 0, file_base(path), "the checksum of its head is wrong")
-    return Head(msgspec.json.decode(text, type=State), mark, start)
+    return Head(msgspec.json.decode(rest[:size], type=State), mark, start)
 
 
 def file_name(base: int, generation: int = 0) -> str:
-    """The name of a segment file; compaction raises the generation, so that no name is used twice."""
+    """The name of a segment file; what replaces a file has the next generation, so that no name is used twice."""
     return f"{base:020d}.{generation:04d}.seg"
 
 

@@ -101,6 +101,7 @@ class Segment:
         """Gives the file its name, from which on it counts."""
         if durable:
             os.fsync(self._file())
+            self.dirty = False
         os.rename(self.path, path)
         self.path = path
         if durable:
@@ -175,13 +176,13 @@ class Segment:
 
     def batches(self, view: memoryview, position: int, tail: Tail) -> Iterator[tuple[int, Header]]:
         """Place and header of each batch from byte `position` on, checksums not looked at."""
-        while position < tail.size:
-            header = header_at(view, position, tail.size, self.mark)
+        end, mark = tail.size, self.mark
+        while position < end:
+            header = header_at(view, position, end, mark)
             if header is None:
-                self._blame(view, position, tail)
-            else:
-                yield position, header
-                position += header.length
+                raise self._blame(view, position, tail)
+            yield position, header
+            position += header.length
 
     def intact(self, view: memoryview, size: int) -> Iterator[tuple[int, Header]]:
         """Place and header of each batch from the first on, up to the first that is damaged."""
@@ -193,17 +194,18 @@ class Segment:
             yield position, header
             position, offset = position + header.length, header.next
 
-    def check(self, view: memoryview, position: int, header: Header) -> None:
-        """Raises CorruptSegment unless the batch is intact. Each batch is looked at once, when it is first met."""
-        start, end = self._checked
-        if start <= position < end:
+    def check(self, view: memoryview, positions: list[int], headers: list[Header]) -> None:
+        """Raises CorruptSegment unless these neighbours are intact. Each is looked at once, when it is first met."""
+        if not positions:
             return
-        if not is_intact(view, position, header):
-            raise self.damaged(position, header.base)
-        if position == end:
-            self._checked = (start, end + header.length)
-        else:
-            self._checked = (position, position + header.length)
+        first, behind = positions[0], positions[-1] + headers[-1].length
+        start, end = self._checked
+        if start <= first and behind <= end:
+            return
+        for position, header in zip(positions, headers, strict=True):
+            if not start <= position < end and not is_intact(view, position, header):
+                raise self.damaged(position, header.base)
+        self._checked = (start, behind) if start <= first <= end else (first, behind)
 
     def all_checked(self, end: int) -> None:
         self._checked = (self.start, end)
@@ -218,12 +220,12 @@ class Segment:
         if offset != tail.next_offset:
             raise self.damaged(tail.size, offset, f"it ends there, its records reach to offset {tail.next_offset}")
 
-    def _blame(self, view: memoryview, position: int, tail: Tail) -> None:
+    def _blame(self, view: memoryview, position: int, tail: Tail) -> CorruptSegment:
         """What follows a batch with a damaged length is not where that says: the error names the damaged one."""
         good, offset = self.start, self.base
         for at, header in self.intact(view, tail.size):
             good, offset = at + header.length, header.next
-        raise self.damaged(min(good, position), offset)
+        return self.damaged(min(good, position), offset)
 
     def position_of(self, offset: int, view: memoryview, tail: Tail) -> int:
         """A byte at which a batch begins that stands at or before `offset`."""

@@ -110,12 +110,16 @@ class ShardLog:
 
     def _roll(self, last: Segment) -> Segment:
         state = State(last.tail.next_offset, last.tail.max_timestamp, dict(self._writers))
+        no_rows = state.base == last.base  # epochs only, and the new head knows them
+        path = self.folder / file_name(state.base, file_generation(last.path) + 1 if no_rows else 0)
         with self._sync_lock:
             if self.options.synced:
                 last.sync()  # or else a power loss could tear a file that is not the last
-            fresh = Segment.create(self.folder / file_name(state.base), state, durable=self.options.synced)
+            fresh = Segment.create(path, state, durable=self.options.synced)
             last.close()
-        self._segments = (*self._segments, fresh)
+        self._segments = (*(self._segments[:-1] if no_rows else self._segments), fresh)
+        if no_rows:
+            self._remove((last,))
         return fresh
 
     def roll(self) -> tuple[Segment, ...]:
@@ -143,12 +147,13 @@ class ShardLog:
             try:
                 return read_range(self.topic, self.shard, segments, offset, limits)
             except FileNotFoundError:
+                self._require_open()
                 if segments is self._segments:
-                    raise
-                continue  # retention or compaction removed a file after we looked
+                    raise  # else retention or compaction removed a file after we looked
 
     def offset_for_time(self, timestamp: int) -> int:
         while True:
+            self._require_open()
             segments = self._segments
             place = bisect_left(segments, timestamp, key=_latest)
             if place == len(segments):
@@ -156,6 +161,7 @@ class ShardLog:
             try:
                 return _first_since(segments[place], timestamp)
             except FileNotFoundError:
+                self._require_open()
                 if segments is self._segments:
                     raise
 
@@ -210,7 +216,7 @@ def _first_since(segment: Segment, timestamp: int) -> int:
     view = memoryview(buffer)
     for position, header in segment.batches(view, segment.position_before(timestamp, view, tail), tail):
         if header.timestamp >= timestamp:
-            segment.check(view, position, header)
+            segment.check(view, [position], [header])
             return _first_row_since(decode(buffer, position, header), header.base, timestamp)
     return tail.next_offset
 

@@ -92,8 +92,10 @@ class Connector(Protocol):
     """One file in this folder defines one of these and registers it with `@connector('name')`."""
 
     name: ClassVar[str]
-    options: ClassVar[Mapping[str, Option]]  # besides 'connector', 'format' and the format's own
+    options: ClassVar[Mapping[str, Option]]  # besides 'connector', 'format' and the format's own; # is any column
     metadata: ClassVar[Mapping[str, DataType]]  # by metadata key
+    needs_format: ClassVar[bool]
+    accepts_updates: ClassVar[bool]  # whether its sink takes other rows than +I
 
     def source(self, table: Table, environment: Environment) -> Source:
         """Opens the table for reading; UnsupportedError if it can only be written."""

@@ -14,6 +14,7 @@ from planner.physical import Edge, PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.operators.base import ERROR_PORT, Operator
+from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
 SinkWrite = Callable[[str, Batch], None]
@@ -66,6 +67,7 @@ class EmbeddedExecutor:
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
         self.errors: list[Batch] = []
+        self._rows: Counter[str] = Counter()
 
     def prepare(self, plan: PhysicalPlan) -> Prepared:
         """Builds the operators that the plan needs and that are not running as they are: patterns compile here."""
@@ -110,25 +112,36 @@ class EmbeddedExecutor:
                     if out_port == ERROR_PORT:
                         self.errors.append(result)
                     else:
-                        self._route(current.edges.get(out_port, ()), result, waiting, queue, write)
+                        self._route(current, out_port, result, waiting, queue, write)
 
     def _route(
         self,
-        edges: Iterable[Edge],
+        source: RunningNode,
+        port: int,
         batch: Batch,
         waiting: dict[str, list[tuple[int, Batch]]],
         queue: list[tuple[int, str]],
         write: SinkWrite,
     ) -> None:
-        for edge in edges:
+        for edge in source.edges.get(port, ()):
             if edge.target in self.plan.sinks:
                 if batch.num_rows:
                     write(edge.target, batch)
+                    if not isinstance(source.operator, RulesOperator):
+                        self._rows.update(dict.fromkeys(source.node.jobs, batch.num_rows))
                 continue
             if edge.target not in waiting:
                 waiting[edge.target] = []
                 heapq.heappush(queue, (self.running[edge.target].rank, edge.target))
             waiting[edge.target].append((edge.target_port, batch))
+
+    def rows_by_job(self) -> Counter[str]:
+        """Rows given to sinks so far, by job: those of rules, and those of other operators that one job owns."""
+        rows = Counter(self._rows)
+        for node in list(self.running.values()):
+            if isinstance(node.operator, RulesOperator):
+                rows.update(node.operator.rows_by_job)
+        return rows
 
     def take_errors(self) -> list[Batch]:
         """Dead letters since the last call."""

@@ -36,9 +36,7 @@ class LetterSink:
 
     def commit(self, epoch: int) -> int:
         rows = self._pending
-        done = self._broker.append(
-            DEAD_LETTERS, 0, rows, timestamp_ms=self._time, writer=self._writer, epoch=epoch
-        )
+        done = self._broker.append(DEAD_LETTERS, 0, rows, timestamp_ms=self._time, writer=self._writer, epoch=epoch)
         self._pending = []
         return 0 if done.duplicate else len(rows)
 

@@ -129,9 +129,7 @@ class GraphRunner:
 
     # ---- hot changes -------------------------------------------------------------------------------------------
 
-    def prepare(
-        self, graph: Graph, jobs: Mapping[str, int], renamed: Mapping[str, str] | None = None
-    ) -> GraphChange:
+    def prepare(self, graph: Graph, jobs: Mapping[str, int], renamed: Mapping[str, str] | None = None) -> GraphChange:
         """Makes a change ready: compiles operators, opens connectors. Runs beside the stream, in the one thread that
         makes changes. SqlError leaves everything as it was."""
         prepared = self.executor.prepare(lower(graph))
@@ -205,6 +203,8 @@ class GraphRunner:
         record = self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended))
         self._write(record)
         self._process(record, chunks)
+        if self._fatal and self._result is not None:
+            self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
         self._commit()
         self._raise()
         self._checkpoint()
@@ -384,4 +384,3 @@ class GraphRunner:
         for sink in self._sinks.values():
             sink.close()
         self.executor.close()
-

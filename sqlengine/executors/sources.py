@@ -56,7 +56,8 @@ class RunningSource:
             schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))
             columns = tuple(chunk.columns[c.name] for c in schema)
             return Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
-        assert chunk.records is not None and chunk.offsets is not None
+        assert chunk.records is not None
+        assert chunk.offsets is not None
         extra = [chunk.metadata[m.key] for m in self.scan.table.metadata]
         columns = (chunk.records, pa.array(chunk.offsets), *extra)
         return Batch(self._raw, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
@@ -70,5 +71,3 @@ class RunningSource:
 def positions_of(sources: Mapping[str, RunningSource]) -> dict[str, dict[str, int]]:
     """Next offsets by source and shard, as a checkpoint keeps them."""
     return {name: dict(s.positions) for name, s in sources.items()}
-
-

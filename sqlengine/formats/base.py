@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -63,7 +63,10 @@ class Format(Protocol):
     line_separated: ClassVar[bool]
     options: ClassVar[Mapping[str, Option]]  # without the prefix
 
-    def decoder(self, schema: Schema, options: Mapping[str, str]) -> Decoder:
-        """PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
+        """Reads records of `schema`; gives all of its columns or those of `columns`, in the order of the schema.
+        PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder: ...

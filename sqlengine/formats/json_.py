@@ -6,7 +6,7 @@ result depends on how records are batched."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ from sqlengine.formats.json_fast import BatchFailed, BoolArray, ColumnFailed, Fa
 from sqlengine.formats.json_sieve import Sieve, is_object, merge_sieved
 from sqlengine.formats.json_values import Rules
 from sqlengine.formats.options import boolean, choice, parse_options
-from sqlengine.formats.registry import format_
+from sqlengine.formats.registry import format_, wanted
 from sqlengine.formats.times import ISO, SQL
 
 IntArray = npt.NDArray[np.int64]
@@ -52,13 +52,15 @@ class JsonFormat:
         "decode.json-parser.enabled": Option(boolean, default="true"),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str]) -> Decoder:
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
         values = parse_options(options, self.options, "format 'json'")
         if values["fail-on-missing-field"] and values["ignore-parse-errors"]:
             raise PlanError("'fail-on-missing-field' and 'ignore-parse-errors' of format 'json' exclude each other")
         standard = str(values["timestamp-format.standard"])
         return JsonDecoder(
-            schema,
+            wanted(schema, columns),
             standard,
             ignore_errors=bool(values["ignore-parse-errors"]),
             require_fields=bool(values["fail-on-missing-field"]),

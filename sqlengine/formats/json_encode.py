@@ -16,6 +16,7 @@ from parser.errors import UnsupportedError
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
 from sqlengine.formats import times
+from sqlengine.formats.lines import split_lines
 
 _FLOATS = (Root.FLOAT, Root.DOUBLE)
 _TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
@@ -71,16 +72,7 @@ class JsonEncoder:
         batch = pa.record_batch(columns, names=list(self._schema.names))
         out = io.BytesIO()
         arro3.io.write_ndjson(batch, out, explicit_nulls=not self._writing.skip_nulls)
-        return split_lines(out.getvalue(), num_rows)
-
-
-def split_lines(data: bytes, num_rows: int) -> pa.Array:
-    """A BinaryArray of the lines in `data`, each of which ends with a line break and holds no other."""
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
-    offsets = np.zeros(num_rows + 1, np.int32)
-    offsets[1:] = ends - np.arange(num_rows)
-    lines = data.replace(b"\n", b"")
-    return pa.Array.from_buffers(pa.binary(), num_rows, [None, pa.py_buffer(offsets), pa.py_buffer(lines)])
+        return split_lines(out.getvalue())[0]
 
 
 def _with_texts(columns: list[pa.Array], texts: list[int], rows: pa.Array) -> list[pa.Array]:

@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 
 from parser.types import DataType, Root, Schema
 from sqlengine.formats import json_values, times
+from sqlengine.formats.json_sieve import is_object
 
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
 # From what arrow-rs read to the column, and the rows that are in doubt (None when none are).
 Finish = Callable[[pa.Array], tuple[pa.Array, BoolArray | None]]
 
@@ -106,36 +108,39 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
         bad[full] = (data[start[full]] != _OPEN) | (data[end[full] - 1] != _CLOSE)
     else:
         bad = (data[start] != _OPEN) | (data[end - 1] != _CLOSE)
-    places = _double_objects(joined) + _nul(joined)
-    if places:
+    doubles, nuls = _double_objects(joined), _nul(joined)
+    if len(doubles) or len(nuls):
         line_ends = np.cumsum(end - start + 1)
-        bad[np.searchsorted(line_ends, np.array(places), side="right")] = True
+        for row in np.unique(np.searchsorted(line_ends, doubles, side="right")):
+            bad[row] = bad[row] or not is_object(records[int(row)].as_py())  # it may stand in a string
+        bad[np.searchsorted(line_ends, nuls, side="right")] = True
     return bad if bad.any() else None
 
 
-def _double_objects(joined: bytes) -> list[int]:
+def _double_objects(joined: bytes) -> IntArray:
     """Where a } has a { or space behind it in the same record."""
     data = np.frombuffer(joined, np.uint8)
     closing = np.flatnonzero(data[:-1] == _CLOSE)
     behind = data[closing + 1]
     found = (behind == _OPEN) | ((behind <= 32) & (behind != _NEWLINE))
-    return [int(p) for p in closing[found]]
+    return closing[found]
 
 
-def _nul(joined: bytes) -> list[int]:
-    places = _find_all(joined, b"\0") if b"\0" in joined else []
-    if b"\\u" in joined:  # looking for two bytes is five times faster than for six
-        places += _find_all(joined, b"\\u0000")
-    return places
+def _nul(joined: bytes) -> IntArray:
+    """Where a NUL or the escape of one stands."""
+    places = _pairs(joined, b"\\u") if b"\\" in joined else np.empty(0, np.int64)
+    escapes = [p for p in places if joined[p : p + 6] == b"\\u0000"]
+    if b"\0" not in joined:
+        return np.array(escapes, np.int64)
+    return np.concatenate([np.array(escapes, np.int64), np.flatnonzero(np.frombuffer(joined, np.uint8) == 0)])
 
 
-def _find_all(joined: bytes, what: bytes) -> list[int]:
-    places: list[int] = []
-    at = joined.find(what)
-    while at >= 0:
-        places.append(at)
-        at = joined.find(what, at + 1)
-    return places
+def _pairs(joined: bytes, pair: bytes) -> IntArray:
+    """Where two bytes stand side by side; over words of 16 bits, since `bytes.find` is four times slower here."""
+    word = int.from_bytes(pair, "little")
+    even = np.flatnonzero(np.frombuffer(joined, "<u2", len(joined) // 2) == word) * 2
+    odd = np.flatnonzero(np.frombuffer(joined, "<u2", (len(joined) - 1) // 2, 1) == word) * 2 + 1
+    return np.concatenate([even, odd])
 
 
 def _as_read(column: pa.Array) -> tuple[pa.Array, BoolArray | None]:

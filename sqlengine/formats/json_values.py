@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import msgspec
+import numpy as np
 
 from parser.errors import UnsupportedError
 from parser.types import DataType, Root
@@ -107,15 +108,24 @@ def _quote(text: str) -> str:
 
 def java_double(value: float) -> str:
     """A double as Java's Double.toString writes it: 1.0E10, 0.001, NaN."""
+    return _java_number(value, repr(value))
+
+
+def java_float32(value: np.float32) -> str:
+    """A FLOAT as Java's Float.toString writes it."""
+    return _java_number(float(value), np.format_float_scientific(value, unique=True))
+
+
+def _java_number(value: float, shortest: str) -> str:
     if not math.isfinite(value):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    sign, digits, exponent = Decimal(shortest).as_tuple()
     assert isinstance(exponent, int)
-    text = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + exponent  # the value is 0.text * 10 ** point
     minus = "-" if sign else ""
     if value == 0:
         return minus + "0.0"
+    text = "".join(map(str, digits)).rstrip("0")
+    point = len(digits) + exponent  # the value is 0.text * 10 ** point
     if -2 <= point <= 7:
         padded = "0" * max(1 - point, 0) + text.ljust(max(point, 0), "0")
         whole = max(point, 1)

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
+import pyarrow as pa
+
 from parser.errors import PlanError
-from sqlengine.formats.base import Format
+from parser.types import Column, Schema
+from planner.catalog import Table
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
 from sqlengine.formats.options import did_you_mean
 
 _formats: dict[str, Format] = {}
@@ -45,3 +49,39 @@ def get_format(name: str) -> Format:
         hint = did_you_mean(name, known) or "known formats: " + ", ".join(sorted(known))
         raise PlanError(f"unknown format '{name}'", hint=hint)
     return known[name]
+
+
+def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
+    """The table's format and its options without their prefix. PlanError where the table names none."""
+    if "format" not in table.options:
+        raise PlanError(f"table '{table.display}' needs the option 'format'", hint="for example 'format' = 'json'")
+    found = get_format(table.options["format"])
+    prefix = found.name + "."
+    return found, {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
+
+
+def decoder_for(table: Table, columns: Iterable[Column] | None = None) -> Decoder:
+    """Reads the table's records: all physical columns or `columns`, in the table's order. A table without a format,
+    whose connector makes its rows itself, has nothing to decode."""
+    if "format" not in table.options:
+        return _NothingToDecode()
+    found, options = format_of(table)
+    names = None if columns is None else tuple(c.name for c in columns)
+    return found.decoder(table.physical, options, names)
+
+
+def encoder_for(table: Table) -> Encoder:
+    """Writes batches of the table's physical columns."""
+    found, options = format_of(table)
+    return found.encoder(table.physical, options)
+
+
+class _NothingToDecode:
+    def decode(self, records: pa.Array) -> Decoded:
+        return Decoded((), len(records), bad=tuple(BadRecord(i, "the table has no format") for i in range(len(records))))
+
+
+def wanted(schema: Schema, columns: Iterable[str] | None) -> Schema:
+    """The columns of `schema` that `columns` names (None: all), in its order."""
+    names = None if columns is None else set(columns)
+    return Schema(tuple(c for c in schema if names is None or c.name in names))

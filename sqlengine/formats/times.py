@@ -128,7 +128,7 @@ def _well_shaped(texts: pa.StringArray, root: Root, standard: str) -> npt.NDArra
         return good
     at = np.where(good, start, start[int(good.argmax())])  # what is too short must not read beyond the buffer
     good &= data[at + 10] == ord("T" if standard == ISO else " ")
-    good &= (lengths == 19 + zone) | (data[at + 19] == ord("."))
+    good &= (lengths == 19 + zone) | (data[np.minimum(at + 19, len(data) - 1)] == ord("."))
     if zone:
         good &= data[at + np.where(good, lengths, 20) - 1] == ord("Z")
     if root is Root.TIMESTAMP or zone:

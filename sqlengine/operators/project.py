@@ -36,7 +36,9 @@ class ProjectOperator:
             return [(0, batch.tick(self.schema))]
         vectors = [compute(batch) for _, _, compute in self._items]
         columns = [v.array(batch.num_rows) for v in vectors]
-        result = batch.with_columns(self.schema, [_plain(c, f.type) for c, f in zip(columns, self.schema.arrow, strict=True)])
+        result = batch.with_columns(
+            self.schema, [_plain(c, f.type) for c, f in zip(columns, self.schema.arrow, strict=True)]
+        )
         errors = merge_errors([v.errors for v in vectors])
         if errors is None:
             return [(0, result)]

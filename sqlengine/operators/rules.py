@@ -12,12 +12,11 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from parser.types import Column, Schema
-from planner.physical import RulesPlan, Route
+from planner.physical import RulesPlan
 from planner.predicates import to_rule
-from planner.scalar import Literal, Scalar, find_position
+from planner.scalar import Scalar, find_position
+from rules.columns import Columns
 from rules.ruleset import RuleSet
 from sqlengine.batch import Batch, concat
 from sqlengine.expressions import compile_expression, truth
@@ -87,7 +86,8 @@ class RulesOperator:
     def _match(self, batch: Batch, output: Output) -> dict[str, Index]:
         """The rows of each rule that has any, ascending."""
         ruleset = self.compiled.ruleset
-        matches = ruleset.match(_columns(batch), batch.num_rows)
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        matches = ruleset.match(Columns(arrays, batch.memo), batch.num_rows)
         for row, name, reason in matches.errors:
             self._fail(batch, np.array([row]), name, self.compiled.plan.predicates[name], [reason], output)
         order = np.argsort(matches.rules, kind="stable")
@@ -154,9 +154,7 @@ class RulesOperator:
             for i, name in enumerate(self.compiled.plan.raw)
         ]
 
-    def _fail(
-        self, batch: Batch, rows: Index, rule: str, at: Scalar, reasons: Sequence[str], output: Output
-    ) -> None:
+    def _fail(self, batch: Batch, rows: Index, rule: str, at: Scalar, reasons: Sequence[str], output: Output) -> None:
         for job in sorted(self.compiled.plan.owners[rule]):
             self._letter(batch, rows, job, at, str(at), reasons, output)
 

@@ -30,7 +30,7 @@ class Template:
         self, batch: Batch, rows: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]
     ) -> tuple[Batch, Errors | None]:
         """One output row per pair of an input row and the slot of the route that wants it."""
-        part = batch.take(rows, [n for n in self.reads])
+        part = batch.take(rows, self.reads)
         columns, errors = [], []
         index = pa.array(slots)
         for item, field in zip(self.items, self.schema.arrow, strict=True):

@@ -54,6 +54,12 @@ class ShardTimes:
             table.mark(slots)
         return rows, combined
 
+    @property
+    def watermark(self) -> int:
+        """What all shards have reached together so far."""
+        slots, _ = self._table.slots_for([pa.array([_COMBINED], pa.string())], 1, insert=False)
+        return int(self._table.columns["watermark"][slots[0]]) if slots[0] >= 0 else MIN_WATERMARK
+
     def finish(self) -> int:
         """The end of bounded input: everything has happened."""
         slots = self._table.live()

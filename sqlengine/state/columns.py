@@ -94,5 +94,9 @@ _PER_MS = {"ns": 10**6, "us": 10**3, "ms": 1}
 
 def milliseconds(array: pa.Array) -> tuple[IntArray, BoolArray]:
     """Timestamps in ms, rounded down, and where they are not NULL (NULL is 0)."""
-    values = as_integers(array).fill_null(0).to_numpy(zero_copy_only=False)
-    return values // _PER_MS[array.type.unit], validity(array)
+    integers = as_integers(array)
+    if integers.null_count:
+        integers = integers.fill_null(0)
+    values: IntArray = integers.to_numpy(zero_copy_only=False)
+    per_ms = _PER_MS[array.type.unit]
+    return values if per_ms == 1 else values // per_ms, validity(array)

@@ -120,23 +120,13 @@ def _encode_values(kind: DataType, values: pa.Array) -> list[bytes]:
 
 def _encoder(kind: DataType, arrow: pa.DataType) -> _Encoder:
     """A function that encodes one value that is not NULL, as `to_numpy` gives it."""
-    encoders: dict[Root, _Encoder] = {
-        Root.BOOLEAN: lambda v: _bool(1, v),
-        Root.DECIMAL: _decimal,
-        Root.FLOAT: _approximate,
-        Root.DOUBLE: _approximate,
-        Root.CHAR: lambda v: _text(5, v.encode("utf-8", "surrogatepass")),
-        Root.VARCHAR: lambda v: _text(5, v.encode("utf-8", "surrogatepass")),
-        Root.BINARY: lambda v: _text(6, v),
-        Root.VARBINARY: lambda v: _text(6, v),
-        Root.DATE: lambda v: _day(7, v),
-        Root.TIME: lambda v: _int(8, v * (_UNITS["ns"] // _UNITS[arrow.unit])),
-        Root.TIMESTAMP: lambda v: _time(9, v, _UNITS[arrow.unit]),
-        Root.TIMESTAMP_LTZ: lambda v: _time(10, v, _UNITS[arrow.unit]),
-        Root.INTERVAL_DAY_TIME: lambda v: _int(11, v),
-        Root.INTERVAL_YEAR_MONTH: lambda v: _int(12, v),
-    }
-    return encoders.get(kind.root, lambda v: _int(2, v))
+    match kind.root:
+        case Root.TIME:
+            return lambda v: _int(8, v * (_UNITS["ns"] // _UNITS[arrow.unit]))
+        case Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
+            tag, unit = 9 if kind.root is Root.TIMESTAMP else 10, _UNITS[arrow.unit]
+            return lambda v: _time(tag, v, unit)
+    return _ENCODERS[kind.root]
 
 
 def _text(tag: int, data: bytes) -> bytes:
@@ -167,6 +157,25 @@ def _decimal(value: Decimal) -> bytes:
         return whole
     data = unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "little", signed=True)
     return bytes((3, scale, len(data))) + data
+
+
+_ENCODERS: dict[Root, _Encoder] = {
+    Root.BOOLEAN: lambda v: _bool(1, v),
+    Root.TINYINT: lambda v: _int(2, v),
+    Root.SMALLINT: lambda v: _int(2, v),
+    Root.INT: lambda v: _int(2, v),
+    Root.BIGINT: lambda v: _int(2, v),
+    Root.DECIMAL: _decimal,
+    Root.FLOAT: _approximate,
+    Root.DOUBLE: _approximate,
+    Root.CHAR: lambda v: _text(5, v.encode("utf-8", "surrogatepass")),
+    Root.VARCHAR: lambda v: _text(5, v.encode("utf-8", "surrogatepass")),
+    Root.BINARY: lambda v: _text(6, v),
+    Root.VARBINARY: lambda v: _text(6, v),
+    Root.DATE: lambda v: _day(7, v),
+    Root.INTERVAL_DAY_TIME: lambda v: _int(11, v),
+    Root.INTERVAL_YEAR_MONTH: lambda v: _int(12, v),
+}
 
 
 @dataclass(frozen=True, slots=True)

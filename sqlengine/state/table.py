@@ -115,9 +115,7 @@ class KeyedTable:
 
     def mark(self, slots: IntArray) -> None:
         """Says that value columns at `slots` were written."""
-        self.version += 1
-        self.writes += len(slots)
-        self._modified[slots] = self.version
+        self._touch(slots)
         for name in self._least:
             self._lower(name, slots)
 
@@ -235,7 +233,14 @@ class KeyedTable:
         self._bucket[new] = buckets_of([self.keys.type(e) for e in self.exchange], parts, len(first))
         self._sequence[new] = np.arange(self._next_sequence, self._next_sequence + len(first))
         self._next_sequence += len(first)
-        self.mark(new)
+        self._touch(new)
+        for name in self._least.keys() & set(self.keys.names):  # value columns are still to be written
+            self._lower(name, new)
+
+    def _touch(self, slots: IntArray) -> None:
+        self.version += 1
+        self.writes += len(slots)
+        self._modified[slots] = self.version
 
     def _grow(self, size: int) -> None:
         capacity = len(self._alive)

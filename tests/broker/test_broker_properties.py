@@ -71,9 +71,12 @@ class BrokerMachine(RuleBasedStateMachine):
         if keyed or self.compacted:
             some = KEYS if self.compacted else st.one_of(st.none(), KEYS)
             keys = data.draw(st.lists(some, min_size=len(values), max_size=len(values)))
-        writer, epoch = data.draw(st.sampled_from([(None, None), ("v", 1), ("v", 2), ("w", 1), ("w", 5)]))
+        writer = data.draw(st.sampled_from([None, "v", "w"]))
+        epoch = data.draw(st.integers(0, 6))
         timestamp = self.now - late
-        appended = self.broker.append("t", shard, values, keys=keys, timestamp_ms=timestamp, writer=writer, epoch=epoch)
+        appended = self.broker.append(
+            "t", shard, values, keys=keys, timestamp_ms=timestamp, writer=writer, epoch=epoch if writer else None
+        )
         assert appended.duplicate == (writer is not None and model.epochs.get(writer, -1) >= epoch)
         if not appended.duplicate:
             assert appended.first_offset == model.end

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -50,8 +49,9 @@ def test_a_log_cut_at_any_byte_keeps_its_whole_batches(folder: Path, rest: bytes
     path, ends = write_log(folder)
     content = path.read_bytes()
     for size in range(ends[0], ends[-1], 1 if not rest else 7):
-        path.write_bytes(content[:size] + rest)
-        assert_holds(folder, sum(end <= size for end in ends[1:]))
+        left = content[:size] + rest
+        path.write_bytes(left)
+        assert_holds(folder, sum(left[:end] == content[:end] for end in ends[1:]))
 
 
 def test_a_flipped_bit_cuts_the_last_batch_and_is_an_error_anywhere_else(folder: Path) -> None:
@@ -80,14 +80,14 @@ def test_damage_in_an_older_segment_is_an_error_when_it_is_read(folder: Path) ->
     broker.close()
     files = sorted((folder / "topics" / "t.topic" / "0").glob("*.seg"))
     content = files[1].read_bytes()
-    half = len(content) // 2 // 8 * 8
-    for damaged in (content[:half], content[:-8], content[:half] + b"?" + content[half + 1 :]):
+    begins, ends = (int(path.name.split(".")[0]) for path in files[1:3])
+    for damaged in (content[:-100], content[:-8], content[:-50] + b"?" + content[-49:]):
         files[1].write_bytes(damaged)
         broker = EmbeddedBroker(folder)
-        for offset in (0, int(files[1].name.split(".")[0]) + 1):
+        for offset in (0, begins, ends - 1):
             with pytest.raises(CorruptSegment, match=files[1].name):
                 broker.read("t", 0, offset, until=40)
-        assert broker.read("t", 0, int(files[2].name.split(".")[0])) is not None
+        assert broker.read("t", 0, ends) is not None
         broker.close()
 
 
@@ -195,13 +195,3 @@ def test_killed_writers_lose_nothing_acknowledged(folder: Path, fsync: str, kill
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills
-
-
-def test_reading_needs_no_aligned_file_end(folder: Path) -> None:
-    write_log(folder)
-    broker = EmbeddedBroker(folder)
-    records = broker.read("t", 0, 0)
-    assert records is not None
-    assert isinstance(records.values, pa.BinaryArray)
-    records.values.validate(full=True)
-    broker.close()

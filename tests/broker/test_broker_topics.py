@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from pathlib import Path
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sqlengine.broker.base import Broker, Records, is_system
-from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.embedded import EmbeddedBroker, Fsync
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
 
 
@@ -37,12 +39,23 @@ def test_a_batch_comes_back_as_it_was_appended(broker: EmbeddedBroker) -> None:
     assert broker.read("t", 1, 6) is None
 
 
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 1000])
+def test_bytes_and_arrow_are_the_same(broker: EmbeddedBroker, count: int) -> None:
+    values = [b"v" * (number % 23) for number in range(count)]
+    broker.create_topic("t")
+    for same in (values, tuple(values), pa.array(values), pa.array([value.decode() for value in values])):
+        broker.append("t", 0, same, timestamp_ms=0)
+    for number in range(4):
+        assert read(broker, number * count, max_records=count).values.to_pylist() == values
+    assert read(broker, 0, max_records=10_000).values.to_pylist() == values * 4
+
+
 def test_limits_cut_a_read_and_one_record_always_comes(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     for start in (0, 4):
         broker.append("t", 0, [b"%03d" % number for number in range(start, start + 4)], timestamp_ms=0)
     assert read(broker, 2, max_records=3).values.to_pylist() == [b"002", b"003", b"004"]
-    assert read(broker, 3, max_bytes=6).values.to_pylist() == [b"003", b"004"]
+    assert read(broker, 0, max_bytes=17).values.to_pylist() == [b"000", b"001", b"002", b"003", b"004"]
     assert read(broker, 7, max_bytes=1).values.to_pylist() == [b"007"]
     exact = read(broker, 1, max_records=1, max_bytes=1, until=6)
     assert (exact.num_rows, exact.next_offset) == (5, 6)
@@ -200,9 +213,48 @@ def test_waiting_misses_no_append(broker: EmbeddedBroker) -> None:
     timer.join()
 
 
+@pytest.mark.parametrize(("fsync", "least", "most"), [("none", 0, 0), ("interval", 1, 10), ("epoch", 10, 10)])
+def test_a_mode_syncs_as_often_as_it_says(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, fsync: Fsync, least: int, most: int
+) -> None:
+    broker = EmbeddedBroker(folder, fsync=fsync, fsync_interval_s=0.02)
+    broker.create_topic("t")
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    for _ in range(10):
+        broker.append("t", 0, [b"v"], timestamp_ms=0)
+    deadline = time.monotonic() + 5
+    while len(synced) < least and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert least <= len(synced) <= most
+    broker.append("t", 0, [b"v"], timestamp_ms=0)
+    broker.sync()
+    assert len(synced) > least
+    broker.close()
+
+
+def test_an_append_that_cannot_be_synced_was_not_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = EmbeddedBroker(folder, fsync="epoch")
+    broker.create_topic("t")
+    broker.append("t", 0, [b"a"], timestamp_ms=0)
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        with pytest.raises(BrokerError, match="cannot write to topic 't' shard 0"):
+            broker.append("t", 0, [b"lost"], timestamp_ms=0, writer="w", epoch=1)
+    assert not broker.append("t", 0, [b"b"], timestamp_ms=0, writer="w", epoch=1).duplicate
+    broker.close()
+    broker = EmbeddedBroker(folder)
+    assert read(broker, 0).values.to_pylist() == [b"a", b"b"]
+    broker.close()
+
+
 @pytest.mark.parametrize("fsync", ["none", "interval", "epoch"])
-def test_threads_append_and_read_at_once(folder: Path, fsync: str) -> None:
-    broker = EmbeddedBroker(folder, fsync=fsync, segment_bytes=20_000, fsync_interval_s=0.001)  # type: ignore[arg-type]
+def test_threads_append_and_read_at_once(folder: Path, fsync: Fsync) -> None:
+    broker = EmbeddedBroker(folder, fsync=fsync, segment_bytes=20_000, fsync_interval_s=0.001)
     broker.create_topic("t", 2)
     rounds = 300 if fsync != "epoch" else 20
     seen: list[list[bytes]] = []

@@ -1,0 +1,71 @@
+"""From statements to typed plans: names resolved, types found, implicit casts made. Pure functions; what was parsed is
+not needed any more afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from parser.errors import PlanError, Position
+from parser.statements import (
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    Insert,
+    Query,
+    Statement,
+    StatementSet,
+)
+from planner.binder.definitions import bind_function, bind_table, bind_view
+from planner.binder.inserts import bind_insert
+from planner.binder.relations import bind_query
+from planner.binder.scope import Context
+from planner.catalog import Catalog, Function, Table, View
+from planner.logical import Sink
+
+__all__ = ["Bound", "bind"]
+
+# Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.
+Bound: TypeAlias = tuple[Sink, ...] | Table | View | Function
+
+
+def bind(
+    statement: Statement, catalog: Catalog, settings: Mapping[str, str], *, job: str = "", place: int = 0
+) -> Bound:
+    """What the statement means. `place` is the number of its (first) INSERT in the job: it is part of the identity of
+    sinks. Raises PlanError or UnsupportedError with the position in the script.
+
+    The sink of a query has no table; that of an INSERT has a plan whose columns are the table's writable ones."""
+    try:
+        return _bind(statement, Context(catalog, settings, job, place))
+    except RecursionError:
+        raise too_deep(statement.position) from None
+
+
+def _bind(statement: Statement, context: Context) -> Bound:
+    match statement:
+        case Query():
+            return (_result(statement, context),)
+        case Insert():
+            return (bind_insert(statement, context),)
+        case StatementSet():
+            places = enumerate(statement.inserts, context.place)
+            return tuple(bind_insert(s, context.at_place(p)) for p, s in places)
+        case CreateTable():
+            return bind_table(statement, context)
+        case CreateView():
+            return bind_view(statement, context)
+        case CreateFunction():
+            return bind_function(statement, context)
+    raise TypeError(f"{type(statement).__name__} has nothing to bind")
+
+
+def _result(statement: Query, context: Context) -> Sink:
+    query = bind_query(statement.query, context)
+    return Sink(query.plan, None, context.job, context.place)
+
+
+def too_deep(position: Position) -> PlanError:
+    return PlanError(
+        "the statement is nested too deeply", hint="put a part of it into a view, or use IN", position=position
+    )

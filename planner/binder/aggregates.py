@@ -1,0 +1,253 @@
+"""GROUP BY a window: what is computed below the aggregate, what it computes, and what is computed above."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from parser.types import TimeAttribute
+from planner.binder import pool, refusals, windows
+from planner.binder.scalars import bind_condition, bind_scalar
+from planner.binder.scope import Context, Place, Scope, distinct_names
+from planner.logical import (
+    WINDOW_COLUMNS,
+    AggregateCall,
+    Filter,
+    LogicalPlan,
+    Project,
+    Tumble,
+    WindowAggregate,
+    WindowAssign,
+)
+from planner.rewrite import replace_where
+from planner.scalar import ColumnRef, Literal, Scalar, columns_of
+from udf.aggregates import bind_aggregate
+
+_GROUPINGS = {exp.GroupingSets: "GROUPING SETS", exp.Cube: "CUBE", exp.Rollup: "ROLLUP"}
+_BOUNDS = ("TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME")
+
+
+def is_aggregated(node: exp.Select) -> bool:
+    """Whether the query groups: by GROUP BY, by HAVING, or by an aggregate in its select list."""
+    if node.args.get("group") is not None or node.args.get("having") is not None:
+        return True
+    return any(_has_aggregate(e) for e in node.expressions)
+
+
+def _has_aggregate(node: exp.Expression) -> bool:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, exp.Anonymous) and current.name.upper() in refusals.AGGREGATES:
+            return True
+        if not isinstance(current, exp.Window | exp.Subquery):
+            stack += current.iter_expressions()
+    return False
+
+
+class Grouping:
+    """One query with GROUP BY. Expressions of its select list and HAVING are bound first, which finds the aggregates;
+    `plan` then gives the input of the select list."""
+
+    def __init__(self, node: exp.Select, plan: LogicalPlan, scope: Scope, context: Context) -> None:
+        self.input = plan
+        self.context = context
+        self.place = Place(context, scope, "SELECT", self._special)
+        self.below: dict[str, Scalar] = {}  # columns that the aggregate reads
+        self.keys: list[str] = []
+        self.grouped: dict[str, ColumnRef] = {}  # digest of a grouped expression -> the aggregate's column
+        self.calls: dict[str, AggregateCall] = {}  # by what they are, so that equal ones are one
+        self.results: set[str] = set()
+        self.legacy: Tumble | None = None
+        self.window: list[str] = []
+        self._group(node)
+
+    def bind(self, node: exp.Expression) -> Scalar:
+        return self._above(bind_scalar(node, self.place), node)
+
+    def above(self, column: ColumnRef, node: exp.Expression) -> Scalar:
+        return self._above(column, node)
+
+    def _above(self, value: Scalar, node: exp.Expression) -> Scalar:
+        """The expression over the aggregate's columns. These have names that the input has not, except for grouped
+        columns, which are replaced wherever they are."""
+        replaced = replace_where(value, lambda e: self.grouped.get(e.digest))
+        unknown = columns_of(replaced) - self.results - {c.name for c in self.grouped.values()}
+        if unknown:
+            raise _not_grouped(min(unknown), node)
+        return replaced
+
+    def plan(self, having: exp.Expression | None) -> LogicalPlan:
+        """Projection, aggregate, HAVING."""
+        predicate = None
+        if having is not None:
+            predicate = self._above(bind_condition(having.this, self.place), having)
+        below = Project(self.input, tuple(self.below.items()), self.context.salt(self.below.values()))
+        start, end, time = self.window
+        plan: LogicalPlan = WindowAggregate(below, tuple(self.keys), tuple(self.calls.values()), (start, end, time))
+        return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
+
+    def _group(self, node: exp.Select) -> None:
+        group: exp.Expression | None = node.args.get("group")
+        expressions = _flat(group) if group is not None else []
+        if group is None or not expressions:
+            raise refusals.of_grouping(group or node.args.get("having") or node, "an aggregate over all rows")
+        tumbles = [e for e in expressions if isinstance(e, exp.Anonymous) and e.name.upper() == "TUMBLE"]
+        if tumbles:
+            self._legacy_window(tumbles)
+        place = Place(self.context, self.place.scope, "GROUP BY")
+        bound = [bind_scalar(e, place) for e in expressions if not any(e is t for t in tumbles)]
+        if not tumbles:
+            self._found_window(bound, group)
+        for value in bound:
+            if not isinstance(value, Literal) and value.digest not in self.grouped:
+                self._key(value)
+
+    def _legacy_window(self, tumbles: list[exp.Anonymous]) -> None:
+        if len(tumbles) > 1:
+            raise PlanError("a query groups by one window", position=position_of(tumbles[1]))
+        self.legacy = self._tumble(tumbles[0])
+        start, end, time = distinct_names(WINDOW_COLUMNS, self.input.schema.names)
+        self.input = WindowAssign(self.input, self.legacy, (start, end, time))
+        self._read_window([start, end, time])
+
+    def _found_window(self, bound: list[Scalar], group: exp.Expression) -> None:
+        """The window of a TUMBLE table function below, if its start and end are grouped."""
+        roles: dict[int, str] = {}
+        for value in bound:
+            role = windows.role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
+            if role is not None and isinstance(value, ColumnRef):
+                roles.setdefault(role, value.name)
+        if not {0, 1} <= set(roles):
+            what = "GROUP BY without a window" if not roles else "GROUP BY only one bound of the window"
+            raise refusals.of_grouping(group, what)
+        names = []
+        for role in range(3):
+            self.input, name = (self.input, roles[role]) if role in roles else windows.with_bound(self.input, role)
+            names.append(name)
+        self._read_window(names)
+        for value in bound:
+            if isinstance(value, ColumnRef) and (role := windows.role_of(self.input, value.name)) is not None:
+                self.grouped[value.digest] = pool.column(names[role], value.type)
+
+    def _read_window(self, names: list[str]) -> None:
+        self.window = names
+        for name in names:
+            self.below[name] = pool.column(name, self.input.schema.type(name))
+
+    def _key(self, value: Scalar) -> None:
+        name = self._column(value, "key")
+        self.keys.append(name)
+        self.grouped[value.digest] = pool.column(name, value.type)
+
+    def _column(self, value: Scalar, prefix: str) -> str:
+        """The name of the input's column with this value, which is added if it is not there yet."""
+        if isinstance(value, ColumnRef):
+            self.below[value.name] = value
+            return value.name
+        for name, known in self.below.items():
+            if known.digest == value.digest:
+                return name
+        name = self._fresh(prefix)
+        self.below[name] = value
+        return name
+
+    def _fresh(self, prefix: str) -> str:
+        taken = {*self.input.schema.names, *self.below, *self.results}
+        number = 0
+        while f"{prefix}${number}" in taken:
+            number += 1
+        return f"{prefix}${number}"
+
+    def _special(self, node: exp.Expression) -> Scalar | None:
+        """An aggregate or a bound of the legacy window, as the aggregate's column; None if it is neither."""
+        condition = None
+        call = node
+        if isinstance(node, exp.Filter):
+            call, condition = node.this, node.args["expression"].this
+        name = call.name.upper()
+        if name in refusals.AGGREGATES:
+            return self._aggregate(name, call, condition)
+        if name in _BOUNDS and self.legacy is not None and condition is None:
+            return self._bound(_BOUNDS.index(name), call)
+        return None
+
+    def _bound(self, role: int, node: exp.Expression) -> Scalar:
+        if self._tumble(node) != self.legacy:
+            raise PlanError(f"{node.name} names another window than GROUP BY does", position=position_of(node))
+        self.results.add(self.window[role])
+        return pool.column(self.window[role], self.input.schema.type(self.window[role]))
+
+    def _tumble(self, node: exp.Expression) -> Tumble:
+        place = Place(self.context, self.place.scope, "GROUP BY")
+        if len(node.expressions) != 2:
+            hint = "use TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), size, offset)) for windows with an offset"
+            raise UnsupportedError(f"{node.name} takes a time column and a size", hint=hint, position=position_of(node))
+        time = windows.check_time_attribute(bind_scalar(node.expressions[0], place), node.expressions[0])
+        return windows.tumble(time, node.expressions[1], None, place)
+
+    def _aggregate(self, name: str, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
+        argument = self._argument(name, node)
+        kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
+        try:
+            result = bind_aggregate(name, kinds).result_type
+        except PlanError as error:
+            raise error.at(position_of(node)) from None
+        predicate = None
+        if condition is not None:
+            predicate = bind_condition(condition, Place(self.context, self.place.scope, "FILTER"))
+        if result.nullable and argument is not None and predicate is None:
+            result = result.with_nullable(argument.type.nullable)
+        column = None if argument is None else self._column(argument, "argument")
+        where = None if predicate is None else self._column(predicate, "filter")
+        key = f"{name} {column} {where}"
+        if key not in self.calls:
+            fresh = self._fresh("aggregate")
+            self.results.add(fresh)
+            self.calls[key] = AggregateCall(fresh, name, column, result, kinds[0] if kinds else None, False, where)
+        return pool.column(self.calls[key].name, self.calls[key].type)
+
+    def _argument(self, name: str, node: exp.Expression) -> Scalar | None:
+        """The argument; None for COUNT(*)."""
+        first = node.expressions[0] if node.expressions else None
+        if isinstance(first, exp.Star) and name == "COUNT":
+            return None
+        if isinstance(first, exp.Distinct):
+            hint = "group by the columns in a query below and count its rows"
+            raise UnsupportedError(f"{name}(DISTINCT …) is not supported", hint=hint, position=position_of(first))
+        if first is None or len(node.expressions) > 1 or isinstance(first, exp.Star):
+            raise PlanError(f"{name} takes one argument", position=position_of(node))
+        return bind_scalar(first, Place(self.context, self.place.scope, "an aggregate"))
+
+
+def _flat(group: exp.Expression) -> list[exp.Expression]:
+    """The grouped expressions; (a, b) is a and b."""
+    found: list[exp.Expression] = []
+    for expression in group.expressions:
+        if type(expression) in _GROUPINGS:
+            raise refusals.of_grouping(expression, _GROUPINGS[type(expression)])
+        found += expression.expressions if isinstance(expression, exp.Tuple) else [expression]
+    return found
+
+
+def _not_grouped(name: str, node: exp.Expression) -> PlanError:
+    column = next((c for c in node.find_all(exp.Column) if c.name == name), node)
+    return PlanError(
+        f"column '{name}' is neither grouped nor aggregated",
+        hint=f"add it to GROUP BY, or aggregate it: MAX({name})",
+        position=position_of(column),
+    )
+
+
+class Ungrouped:
+    """A query without GROUP BY: its select list is bound over the input itself."""
+
+    def __init__(self, scope: Scope, context: Context) -> None:
+        self.place = Place(context, scope, "SELECT")
+
+    def bind(self, node: exp.Expression) -> Scalar:
+        return bind_scalar(node, self.place)
+
+    def above(self, column: ColumnRef, node: exp.Expression) -> Scalar:
+        return column

@@ -1,0 +1,140 @@
+"""CREATE TABLE, CREATE VIEW and CREATE FUNCTION: from text to objects of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from parser.dialect import position_of
+from parser.errors import PlanError
+from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, CreateTable, CreateView, WatermarkDefinition
+from parser.types import Column, DataType, Schema, TimeAttribute
+from planner.binder import pool
+from planner.binder.relations import bind_query, renamed
+from planner.binder.scalars import bind_scalar
+from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
+from planner.catalog import Function, MetadataColumn, Table, View, Watermark
+from planner.logical import LogicalPlan, Project
+from planner.scalar import Scalar
+
+
+def bind_table(statement: CreateTable, context: Context) -> Table:
+    """The table, its computed columns and its watermark bound over its own columns."""
+    name = context.catalog.resolve(statement.name)
+    if "connector" not in statement.options:
+        raise PlanError(
+            f"table '{name[2]}' has no connector",
+            hint="write WITH ('connector' = 'topic', …)",
+            position=statement.position,
+        )
+    types = _declared(statement)
+    computed = _computed(statement, types, name, context)
+    types |= {n: e.type for n, e in computed}
+    schema = Schema(tuple(Column(c.name, types[c.name]) for c in statement.columns))
+    watermark = None
+    if statement.watermark is not None:
+        watermark = _watermark(statement.watermark, schema, name, context)
+        schema = _with_time_attribute(schema, watermark.column)
+    return Table(
+        name,
+        schema,
+        Schema(tuple(_columns(statement, ColumnKind.PHYSICAL, types))),
+        dict(statement.options),
+        tuple(_metadata(statement, types)),
+        computed,
+        watermark,
+        statement.primary_key,
+        statement.temporary,
+    )
+
+
+def _declared(statement: CreateTable) -> dict[str, DataType]:
+    """Types of the columns that have one; those of the primary key are NOT NULL."""
+    names = [c.name for c in statement.columns]
+    for key in statement.primary_key:
+        if key not in names:
+            hint = did_you_mean(key, names, "column")
+            raise PlanError(f"primary key column '{key}' is not in the table", hint=hint, position=statement.position)
+    types: dict[str, DataType] = {}
+    for column in statement.columns:
+        if column.name in statement.primary_key and column.kind is not ColumnKind.PHYSICAL:
+            message = f"primary key column '{column.name}' is not a physical column"
+            raise PlanError(message, position=column.position or statement.position)
+        if column.type is not None:
+            types[column.name] = (
+                column.type.with_nullable(False) if column.name in statement.primary_key else column.type
+            )
+    return types
+
+
+def _columns(statement: CreateTable, kind: ColumnKind, types: Mapping[str, DataType]) -> Iterable[Column]:
+    return (Column(c.name, types[c.name]) for c in statement.columns if c.kind is kind)
+
+
+def _metadata(statement: CreateTable, types: Mapping[str, DataType]) -> Iterable[MetadataColumn]:
+    for c in statement.columns:
+        if c.kind is ColumnKind.METADATA:
+            yield MetadataColumn(Column(c.name, types[c.name]), c.metadata_key or c.name, c.virtual)
+
+
+def _computed(
+    statement: CreateTable, types: Mapping[str, DataType], name: tuple[str, str, str], context: Context
+) -> tuple[tuple[str, Scalar], ...]:
+    fields = (Field(name, n, pool.column(n, t)) for n, t in types.items())
+    place = Place(context, Scope(tuple(fields)), "a computed column")
+    return tuple((c.name, _expression(c, place)) for c in statement.columns if c.kind is ColumnKind.COMPUTED)
+
+
+def _expression(column: ColumnDefinition, place: Place) -> Scalar:
+    assert column.expression is not None
+    return bind_scalar(column.expression, place)
+
+
+def _watermark(
+    definition: WatermarkDefinition, schema: Schema, name: tuple[str, str, str], context: Context
+) -> Watermark:
+    where = definition.position
+    column = ".".join(definition.column)
+    if len(definition.column) > 1 or column not in schema:
+        hint = did_you_mean(definition.column[-1], schema.names, "column")
+        raise PlanError(f"watermark column '{column}' is not a column of the table", hint=hint, position=where)
+    kind = schema.type(column)
+    if not kind.is_timestamp or kind.precision > 3:
+        raise PlanError(
+            f"watermark column '{column}' is {kind}",
+            detail="a watermark needs TIMESTAMP(p) or TIMESTAMP_LTZ(p) with p from 0 to 3",
+            hint=f"declare a computed column: {column}_time AS CAST({column} AS TIMESTAMP(3))",
+            position=where,
+        )
+    fields = tuple(Field(name, c.name, pool.column(c.name, c.type)) for c in schema)
+    expression = bind_scalar(definition.expression, Place(context, Scope(fields), "WATERMARK"))
+    if not expression.type.is_timestamp or expression.type.precision > 3:
+        raise PlanError(
+            f"the watermark of '{column}' is {expression.type.plain}, which is no timestamp of at most 3 digits",
+            hint=f"write WATERMARK FOR {column} AS {column} - INTERVAL '5' SECOND",
+            position=position_of(definition.expression) or where,
+        )
+    return Watermark(column, expression)
+
+
+def _with_time_attribute(schema: Schema, column: str) -> Schema:
+    rowtime = TimeAttribute.ROWTIME
+    return Schema(tuple(Column(c.name, c.type.as_attribute(rowtime)) if c.name == column else c for c in schema))
+
+
+def bind_view(statement: CreateView, context: Context) -> View:
+    query = renamed(bind_query(statement.query, context), statement.columns, statement.query)
+    twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
+    if twice is not None:
+        raise PlanError(
+            f"the view has two columns '{twice}'", hint="give each its own name with AS", position=statement.position
+        )
+    plan: LogicalPlan = query.plan
+    if plan.schema.names != query.names:
+        columns = zip(query.names, plan.schema, strict=True)
+        plan = Project(plan, tuple((n, pool.column(c.name, c.type)) for n, c in columns))
+    return View(context.catalog.resolve(statement.name), plan, statement.sql, statement.temporary)
+
+
+def bind_function(statement: CreateFunction, context: Context) -> Function:
+    name = context.catalog.resolve(statement.name)
+    return Function(name, statement.class_name, statement.language, statement.temporary)

@@ -1,0 +1,255 @@
+"""Queries and what stands in FROM, as plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from parser.types import Column, DataType, Schema
+from planner.binder import aggregates, literals, pool, refusals, windows
+from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
+from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
+from planner.binder.sources import query_of_table, resalted
+from planner.catalog import Table, View
+from planner.logical import Filter, LogicalPlan, Project, Union, Values
+from planner.scalar import ColumnRef, Scalar
+from udf.coercion import common_type
+
+_SET_OPERATIONS = {exp.Union: "UNION without ALL", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
+# One row for a SELECT without FROM; its column has no name that a text could give.
+_NOTHING = Values(((literals.boolean(True),),), Schema((Column("", literals.boolean(True).type),)))
+
+
+def bind_query(node: exp.Expression, context: Context) -> Query:
+    """Any query: SELECT, VALUES, UNION ALL, one in parentheses, with common tables before it."""
+    context = _common_tables(node, context)
+    refusals.check_clauses(node)
+    match node:
+        case exp.Select():
+            return _select(node, context)
+        case exp.Values():
+            return _values(node, context)
+        case exp.Union() if not node.args.get("distinct"):
+            return _union(node, context)
+        case exp.SetOperation():
+            hint = "use UNION ALL, and filter or group what comes twice"
+            raise UnsupportedError(
+                f"{_SET_OPERATIONS[type(node)]} is not supported", hint=hint, position=position_of(node)
+            )
+        case exp.Subquery():
+            return bind_query(node.this, context)
+    raise refusals.of_expression(node)
+
+
+def _common_tables(node: exp.Expression, context: Context) -> Context:
+    with_ = node.args.get("with_")
+    for cte in with_.expressions if with_ is not None else ():
+        query = renamed(bind_query(cte.this, context), _alias_columns(cte), cte)
+        context = context.with_ctes({cte.alias: query})
+    return context
+
+
+def _alias_columns(node: exp.Expression) -> list[str]:
+    alias = node.args.get("alias")
+    return [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+
+
+def renamed(query: Query, names: Sequence[str], node: exp.Expression) -> Query:
+    """The query with `names` for its columns (none: as it is)."""
+    if not names:
+        return query
+    if len(names) != len(query.names):
+        raise PlanError(
+            f"{len(names)} column names are given for {len(query.names)} columns",
+            detail=f"the columns are {', '.join(query.names)}",
+            position=position_of(node),
+        )
+    return replace(query, names=tuple(names))
+
+
+def _union(node: exp.Union, context: Context) -> Query:
+    branches: list[Query] = []
+    operands: list[exp.Expression] = [node]
+    while operands:
+        current = operands.pop()
+        if isinstance(current, exp.Union) and not current.args.get("distinct") and not current.args.get("with_"):
+            refusals.check_clauses(current)
+            operands += (current.args["expression"], current.this)
+        else:
+            branches.append(bind_query(current, context))
+    _check_widths(branches, node)
+    first = branches[0]
+    kinds = [_branch_type([b.plan.schema.columns[i] for b in branches], i, node) for i in range(len(first.names))]
+    schema = Schema(tuple(Column(n, t) for n, t in zip(first.plan.schema.names, kinds, strict=True)))
+    return Query(Union(tuple(_as_types(b.plan, kinds, node) for b in branches), schema), first.names)
+
+
+def _check_widths(branches: Sequence[Query], node: exp.Expression) -> None:
+    for number, branch in enumerate(branches, 1):
+        if len(branch.names) != len(branches[0].names):
+            raise PlanError(
+                f"query {number} of UNION ALL has {len(branch.names)} columns, the first has {len(branches[0].names)}",
+                position=position_of(node),
+            )
+
+
+def _branch_type(columns: Sequence[Column], index: int, node: exp.Expression) -> DataType:
+    kinds = [c.type for c in columns]
+    common = common_type(kinds)
+    if common is None:
+        given = ", ".join(dict.fromkeys(str(t.plain) for t in kinds))
+        raise PlanError(
+            f"column {index + 1} ('{columns[0].name}') of UNION ALL has types that do not go together",
+            detail=f"the types are {given}",
+            hint="cast them to one type",
+            position=position_of(node),
+        )
+    times = {t.time for t in kinds}
+    return common.as_attribute(times.pop()) if len(times) == 1 and all(t.same_as(common) for t in kinds) else common
+
+
+def _as_types(plan: LogicalPlan, kinds: Sequence[DataType], node: exp.Expression) -> LogicalPlan:
+    if all(c.type.same_as(t) for c, t in zip(plan.schema, kinds, strict=True)):
+        return plan
+    columns = zip(plan.schema, kinds, strict=True)
+    return Project(plan, tuple((c.name, implicit_cast(pool.column(c.name, c.type), t, node)) for c, t in columns))
+
+
+def _values(node: exp.Values, context: Context) -> Query:
+    place = Place(context, Scope(), "VALUES")
+    rows = [[bind_scalar(e, place) for e in row.expressions] for row in node.expressions]
+    widths = {len(r) for r in rows}
+    if len(widths) > 1:
+        raise PlanError("the rows of VALUES have different numbers of columns", position=position_of(node))
+    names = tuple(f"EXPR${i}" for i in range(widths.pop()))
+    kinds = [_values_type([r[i] for r in rows], i, node) for i in range(len(names))]
+    cast = tuple(tuple(implicit_cast(v, t, node) for v, t in zip(r, kinds, strict=True)) for r in rows)
+    schema = Schema(tuple(Column(n, t) for n, t in zip(names, kinds, strict=True)))
+    return Query(Values(cast, schema, context.salt(e for r in cast for e in r)), names)
+
+
+def _values_type(values: Sequence[Scalar], index: int, node: exp.Expression) -> DataType:
+    common = common_type([v.type for v in values])
+    if common is None:
+        given = ", ".join(dict.fromkeys(str(v.type.plain) for v in values))
+        message = f"column {index + 1} of VALUES has types that do not go together"
+        raise PlanError(message, detail=f"the types are {given}", position=position_of(node))
+    return common
+
+
+def _select(node: exp.Select, context: Context) -> Query:
+    source = node.args.get("from_")
+    plan, scope = _relation(source.this, context) if source is not None else (_NOTHING, Scope())
+    where = node.args.get("where")
+    if where is not None:
+        predicate = bind_condition(where.this, Place(context, scope, "WHERE"))
+        plan = Filter(plan, predicate, context.salt((predicate,)))
+    grouping = aggregates.Grouping(node, plan, scope, context) if aggregates.is_aggregated(node) else None
+    binder = grouping or aggregates.Ungrouped(scope, context)
+    items = [item for e in node.expressions for item in _items(e, binder, scope)]
+    if grouping is not None:
+        plan = grouping.plan(node.args.get("having"))
+    names = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items))
+    return _projected(plan, names, [value for _, value in items], context)
+
+
+def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scalar], context: Context) -> Query:
+    columns = distinct_names(names)
+    if plan is _NOTHING:
+        schema = Schema(tuple(Column(n, v.type) for n, v in zip(columns, values, strict=True)))
+        return Query(Values((tuple(values),), schema, context.salt(values)), names)
+    if columns == plan.schema.names and all(
+        isinstance(v, ColumnRef) and v.name == c for c, v in zip(columns, values, strict=True)
+    ):
+        return Query(plan, names)
+    return Query(Project(plan, tuple(zip(columns, values, strict=True)), context.salt(values)), names)
+
+
+def _items(
+    node: exp.Expression, binder: aggregates.Grouping | aggregates.Ungrouped, scope: Scope
+) -> Iterable[tuple[str | None, Scalar]]:
+    """The columns of one select item; the name is None where the text gives none."""
+    starred = _starred(node, scope)
+    if starred is not None:
+        return [(f.name, binder.above(f.column, node)) for f in starred]
+    if isinstance(node, exp.Alias):
+        return [(node.alias, binder.bind(node.this))]
+    return [(node.name if isinstance(node, exp.Column) else None, binder.bind(node))]
+
+
+def _starred(node: exp.Expression, scope: Scope) -> tuple[Field, ...] | None:
+    if isinstance(node, exp.Star):
+        if not scope.fields:
+            raise PlanError("SELECT * needs a FROM", position=position_of(node))
+        return scope.fields
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return scope.of_relation(qualifiers(node), node)
+    return None
+
+
+def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
+    """What stands in FROM: its plan and the columns that it brings into reach."""
+    refusals.check_clauses(node)
+    name: tuple[str, ...] = (node.alias,) if node.alias else ()
+    match node:
+        case exp.Table():
+            query, own = _table(node, context)
+            name = name or own
+        case exp.Subquery() if isinstance(node.this, exp.Table):
+            refusals.check_clauses(node.this)
+            query, own = _table(node.this, context)
+            name = name or own
+        case exp.Subquery():
+            query = bind_query(node.this, context)
+        case exp.TableFromRows():
+            query = windows.bind_table_function(node.this, context, _table_argument)
+        case exp.Values():
+            query = bind_query(node, context)
+        case _:
+            raise refusals.of_relation(node)
+    query = renamed(query, _alias_columns(node), node)
+    return query.plan, query.scope(name)
+
+
+def _table_argument(node: exp.Expression, context: Context) -> Query:
+    """TABLE name or TABLE (query) as argument of a table function; a bare name is a column to the parser."""
+    if isinstance(node, exp.Subquery):
+        return bind_query(node.this, context)
+    if isinstance(node, exp.Column):
+        parts = [node.args.get(k) for k in ("this", "table", "db")]
+        keys = zip(("this", "db", "catalog"), parts, strict=True)
+        node = exp.Table(**{k: p.copy() for k, p in keys if p is not None})
+    if not isinstance(node, exp.Table):
+        raise PlanError("the first argument must be TABLE name or TABLE (query)", position=position_of(node))
+    return _table(node, context)[0]
+
+
+def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
+    """A common table, a view or a table, and the name by which its columns can be qualified."""
+    if node.args.get("hints"):
+        raise UnsupportedError(
+            "hints of a table are not supported", hint="write the options into CREATE TABLE", position=position_of(node)
+        )
+    name = tuple(node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None)
+    if len(name) == 1 and name[0] in context.ctes:
+        return context.ctes[name[0]], name
+    found = context.catalog.get(name)
+    if isinstance(found, Table):
+        return query_of_table(found, context), found.name
+    if isinstance(found, View):
+        plan = resalted(found.plan, context)
+        return Query(plan, plan.schema.names), found.name
+    raise unknown_table(name, context, node)
+
+
+def unknown_table(name: tuple[str, ...], context: Context, node: exp.Expression | None) -> PlanError:
+    catalog = context.catalog
+    known = [*context.ctes, *catalog.names(Table), *catalog.names(View)]
+    hint = did_you_mean(name[-1], known, "table") if known else "create it first: CREATE TABLE"
+    return PlanError(
+        f"unknown table '{'.'.join(name)}'", hint=hint, position=position_of(node) if node is not None else None
+    )

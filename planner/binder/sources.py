@@ -1,0 +1,59 @@
+"""Plans of tables and views as a query finds them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.binder import pool
+from planner.binder.scope import Context, Query
+from planner.catalog import Table
+from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, Values
+from planner.rewrite import transform
+from planner.scalar import Scalar
+
+_LIMIT = 1024
+
+# A table's plan, and the names in it, are one object for all statements that read it. The entry holds the table, so
+# that its id stays its own.
+_queries: dict[tuple[int, str], tuple[Table, Query]] = {}
+
+
+def query_of_table(table: Table, context: Context) -> Query:
+    """Scan, then computed columns in the order of the declaration, then the watermark."""
+    salt = context.salt(e for _, e in table.computed)
+    key = (id(table), salt)
+    held = _queries.get(key)
+    if held is not None:
+        return held[1]
+    query = Query(_build(table, salt), table.schema.names)
+    if len(_queries) >= _LIMIT:
+        _queries.clear()
+    _queries[key] = (table, query)
+    return query
+
+
+def _build(table: Table, salt: str) -> LogicalPlan:
+    plan: LogicalPlan = Scan(table)
+    if table.schema.names != plan.schema.names:
+        computed: dict[str, Scalar] = dict(table.computed)
+        items = ((n, computed.get(n) or pool.column(n, plan.schema.type(n))) for n in table.schema.names)
+        plan = Project(plan, tuple(items), salt)
+    return plan if table.watermark is None else AssignWatermark(plan, table.watermark)
+
+
+def resalted(plan: LogicalPlan, context: Context) -> LogicalPlan:
+    """A view's plan for one more reader: what gives another value at each evaluation is evaluated anew for it."""
+    return transform(plan, lambda node: _resalt(node, context))
+
+
+def _resalt(node: LogicalPlan, context: Context) -> LogicalPlan:
+    match node:
+        case Filter():
+            salt = context.salt((node.predicate,)) if node.salt else ""
+        case Project():
+            salt = context.salt(e for _, e in node.items) if node.salt else ""
+        case Values():
+            salt = context.salt(e for r in node.rows for e in r) if node.salt else ""
+        case _:
+            return node
+    return node if salt == node.salt else replace(node, salt=salt)

@@ -1,0 +1,52 @@
+"""Calls whose arguments are all literals become literals.
+
+SELECT * FROM t WHERE ts > CAST('2024-01-01 00:00:00' AS TIMESTAMP(3))
+
+Filter (ts > CAST('2024-01-01 00:00:00' AS TIMESTAMP(3)))        Filter (ts > 1704067200000)
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+
+from planner.logical import LogicalPlan
+from planner.rewrite import map_expressions, rewrite, transform
+from planner.scalar import Call, Literal, Scalar
+from planner.zones import uses_zone
+from udf import registry
+from udf.registry import KernelContext
+from udf.vector import LiteralValue, Vector
+
+
+def constant_folding(plan: LogicalPlan) -> LogicalPlan:
+    """By the same kernels that run; what has an error or depends on the time zone stays a call."""
+    return transform(plan, lambda node: map_expressions(node, lambda e: rewrite(e, _fold)))
+
+
+def _fold(call: Call) -> Scalar:
+    if not call.deterministic or not all(isinstance(a, Literal) for a in call.args) or not call.args or uses_zone(call):
+        return call
+    definition = registry.lookup(call.function)
+    if definition is None:
+        return call
+    args = [a for a in call.args if isinstance(a, Literal)]
+    vectors = [Vector(pa.scalar(a.value, a.type.arrow)) for a in args]
+    context = KernelContext(1, call.type, tuple(a.type for a in args))
+    result = registry.call(definition, vectors, context)
+    if result.errors is not None:
+        return call
+    scalar = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
+    known, value = _literal_value(scalar)
+    return Literal(value, call.type, call.position) if known and (value is not None or call.type.nullable) else call
+
+
+def _literal_value(scalar: pa.Scalar) -> tuple[bool, LiteralValue]:
+    """Whether a literal can have the value, and the value: dates and times as integers."""
+    if not scalar.is_valid:
+        return True, None
+    if pa.types.is_temporal(scalar.type):
+        return True, scalar.value
+    value = scalar.as_py()
+    return isinstance(value, bool | int | float | str | bytes | Decimal), value

@@ -1,0 +1,147 @@
+"""Expressions in their simplest form, so that equal conditions of different texts become one.
+
+    SELECT * FROM t WHERE (a = 1 AND TRUE) AND NOT (NOT (5 < b)) AND c IN ('x')
+
+    Filter (((a = 1) AND TRUE) AND …)               Filter ((a = 1) AND (b > 5) AND (c = 'x'))
+
+Every rule holds for NULL and for errors: x = x is not TRUE, but x AND FALSE is FALSE even where x has an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from parser.types import Root
+from planner.logical import Filter, LogicalPlan
+from planner.rewrite import conjunction, conjuncts, map_expressions, rewrite, transform
+from planner.scalar import Call, Literal, Scalar, is_deterministic
+
+_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}
+_NEGATED |= {"IS NOT NULL": "IS NULL", "IS TRUE": "IS NOT TRUE", "IS NOT TRUE": "IS TRUE"}
+_NEGATED |= {"IS FALSE": "IS NOT FALSE", "IS NOT FALSE": "IS FALSE"}
+_NEGATED |= {"IS DISTINCT FROM": "IS NOT DISTINCT FROM", "IS NOT DISTINCT FROM": "IS DISTINCT FROM"}
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+
+
+def simplify(plan: LogicalPlan) -> LogicalPlan:
+    return transform(plan, _simplify)
+
+
+def _simplify(node: LogicalPlan) -> LogicalPlan:
+    node = map_expressions(node, lambda e: rewrite(e, _rule))
+    if not isinstance(node, Filter):
+        return node
+    predicate = _as_condition(node.predicate)
+    if isinstance(predicate, Literal) and predicate.value is True:
+        return node.input
+    return node if predicate is node.predicate else replace(node, predicate=predicate)
+
+
+def _as_condition(predicate: Scalar) -> Scalar:
+    """A filter asks only whether its predicate is TRUE: `x IS TRUE` of a conjunct is x."""
+    parts = conjuncts(predicate)
+    plain = tuple(_without_test(p) for p in parts)
+    return predicate if all(a is b for a, b in zip(parts, plain, strict=True)) else conjunction(plain)
+
+
+def _without_test(expression: Scalar) -> Scalar:
+    while isinstance(expression, Call) and expression.function == "IS TRUE":
+        expression = expression.args[0]
+    return expression
+
+
+def _rule(call: Call) -> Scalar:
+    rule = _RULES.get(call.function)
+    return call if rule is None else rule(call)
+
+
+def _junction(call: Call) -> Scalar:
+    """AND and OR: flat, without TRUE in AND and FALSE in OR, without repetition; FALSE and TRUE decide them."""
+    decisive = call.function == "OR"
+    operands: dict[str, Scalar] = {}
+    changed = False
+    for operand in _flat(call):
+        if isinstance(operand, Literal) and operand.value is not None:
+            if operand.value is decisive:
+                return Literal(decisive, call.type)
+            changed = True
+        elif operand.digest in operands and is_deterministic(operand):
+            changed = True
+        else:
+            operands[operand.digest if is_deterministic(operand) else str(len(operands))] = operand
+    if not operands:
+        return Literal(not decisive, call.type)
+    if len(operands) == 1:
+        return _typed(next(iter(operands.values())), call)
+    return call if not changed and len(operands) == len(call.args) else replace(call, args=tuple(operands.values()))
+
+
+def _flat(call: Call) -> list[Scalar]:
+    operands: list[Scalar] = []
+    for arg in call.args:
+        operands += arg.args if isinstance(arg, Call) and arg.function == call.function else (arg,)
+    return operands
+
+
+def _typed(operand: Scalar, call: Call) -> Scalar:
+    """The operand in place of the call, if their types are the same: schemas must not change."""
+    return operand if operand.type == call.type else call
+
+
+def _not(call: Call) -> Scalar:
+    operand = call.args[0]
+    if not isinstance(operand, Call):
+        return call
+    if operand.function == "NOT":
+        return operand.args[0]
+    negated = _NEGATED.get(operand.function)
+    if negated is None or (operand.function in _ORDERS and _may_be_nan(operand)):
+        return call
+    return replace(operand, function=negated)
+
+
+def _may_be_nan(call: Call) -> bool:
+    return any(a.type.root in (Root.FLOAT, Root.DOUBLE) for a in call.args)
+
+
+def _comparison(call: Call) -> Scalar:
+    """The literal stands on the right."""
+    left, right = call.args
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        return replace(call, function=_MIRRORED[call.function], args=(right, left))
+    return call
+
+
+def _in(call: Call) -> Scalar:
+    """Without repetition; of a single value, an equality."""
+    value, *items = call.args
+    distinct = {i.digest if is_deterministic(i) else str(n): i for n, i in enumerate(items)}
+    if len(distinct) == 1:
+        return replace(call, function="=", args=(value, *distinct.values()))
+    return call if len(distinct) == len(items) else replace(call, args=(value, *distinct.values()))
+
+
+def _test(call: Call) -> Scalar:
+    """x IS TRUE of an x that is never NULL is x, and x IS NOT FALSE is x, too."""
+    operand = call.args[0]
+    return operand if not operand.type.nullable and operand.type == call.type else call
+
+
+def _cast(call: Call) -> Scalar:
+    """A cast to the type that is there already, and one cast of two to the same type."""
+    operand = call.args[0]
+    return operand if operand.type == call.type else call
+
+
+_RULES: dict[str, Callable[[Call], Scalar]] = {
+    "AND": _junction,
+    "OR": _junction,
+    "NOT": _not,
+    "IN": _in,
+    "IS TRUE": _test,
+    "IS NOT FALSE": _test,
+    "CAST": _cast,
+    **dict.fromkeys(_MIRRORED, _comparison),
+}

@@ -1,0 +1,227 @@
+"""From the slots of a block's rows to the (row, rule) pairs that match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from parser.errors import ExecutionError
+from rules.block import Block
+from rules.cache import Slots, SlotStore
+from rules.columns import Mask
+from rules.counters import Counters
+from rules.evaluate import ColumnEvaluator, evaluate_pairs
+from rules.formula import Formulas
+from rules.logic import ERROR, FALSE, TRUE, UNKNOWN
+from rules.options import Options
+from rules.ragged import Index, Ints, spread
+
+# What the caller computes for (key, rows): where the expression is TRUE and where it is NULL.
+OpaqueOf: TypeAlias = Callable[[str, npt.NDArray[np.int64]], tuple[Mask, Mask]]
+Pairs: TypeAlias = tuple[Ints, Ints]
+
+# A rule is evaluated column by column when so many rows are candidates, and so much is to be looked at for each.
+_DENSE_CANDIDATES, _DENSE_SHARE, _DENSE_SIZE = 4096, 0.25, 8
+# So many pairs of rules without access set are verified at a time.
+_CHUNK = 1 << 20
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class RuleTable:
+    """Rules by number: `roots` are their nodes, `stages[s]` what is left to evaluate for a candidate (-1: nothing).
+    `always` match every row, `dense` have no access set, `opaque` holds the opaque leaves (and their keys) of rules
+    that have any, `regexes` the rules that use a regular expression, by its leaf, `regex_texts` the patterns."""
+
+    roots: npt.NDArray[np.int32]
+    stages: npt.NDArray[np.int32]
+    always: Index
+    dense: Index
+    opaque: Mapping[int, Mapping[int, str]]
+    regexes: Mapping[int, tuple[int, ...]]
+    regex_texts: Mapping[int, str]
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+
+@dataclass(frozen=True)
+class Found:
+    """(row, rule) pairs, in no order, and (row, rule, leaf) in error with the leaf that is at fault."""
+
+    rows: Ints
+    rules: Ints
+    errors: Sequence[tuple[int, int, int]] = ()
+
+
+@dataclass
+class BlockMatcher:
+    """One pass over one block. `alive[rule]` is False for rules that were removed (None: all are there)."""
+
+    table: RuleTable
+    formulas: Formulas
+    block: Block
+    slots: Slots
+    store: SlotStore
+    alive: Mask | None
+    opaque: OpaqueOf | None
+
+    def run(self, options: Options, counters: Counters) -> Found:
+        self._options, self._counters = options, counters
+        pairs = self._candidates()
+        if self.block.has_errors:
+            return self._run_with_errors(pairs)
+        return self._run(pairs)
+
+    def _run(self, candidates: Pairs) -> Found:
+        columnwise, pairwise = self._split_dense(self._living(self.table.dense))
+        rows, rules, heavy = self._without_heavy(*candidates)
+        parts = [self._verify(rows, rules), self._by_column(np.concatenate([columnwise, heavy]))]
+        step = max(1, _CHUNK // max(1, self._rows))
+        for start in range(0, len(pairwise), step):
+            parts.append(self._verify(*self._every_row(pairwise[start : start + step])))
+        if len(self.table.always):
+            parts.append(self._every_row(self._living(self.table.always)))
+        return Found(np.concatenate([r for r, _ in parts]), np.concatenate([r for _, r in parts]))
+
+    @property
+    def _rows(self) -> int:
+        return self.block.rows
+
+    def _living(self, rules: Index) -> Index:
+        return rules if self.alive is None else rules[self.alive[rules]]
+
+    def _every_row(self, rules: Ints) -> Pairs:
+        return np.tile(np.arange(self._rows), len(rules)), np.repeat(rules, self._rows)
+
+    def _candidates(self) -> Pairs:
+        """Pairs of which an access leaf is TRUE, each once."""
+        starts, counts = self.store.rule_lists(self.slots.ravel())
+        filled = np.flatnonzero(counts)
+        counts = counts[filled]
+        rules = self.store.rules.array[spread(starts[filled], counts)].astype(np.int64)
+        rows = np.repeat(filled % max(1, self._rows), counts)
+        if self.alive is not None:
+            living = self.alive[rules]
+            rows, rules = rows[living], rules[living]
+        keys = np.unique(rows * len(self.table) + rules)
+        self._counters.candidates += len(keys)
+        return np.divmod(keys, max(1, len(self.table)))
+
+    def _split_dense(self, dense: Index) -> tuple[Index, Index]:
+        """Rules without access set: which are evaluated by column and which by pair."""
+        if not self._options.dense_fallback:
+            return _NONE, dense
+        by_pair = np.array([int(r) in self.table.opaque for r in dense], np.bool_)
+        return dense[~by_pair], dense[by_pair]
+
+    def _without_heavy(self, rows: Ints, rules: Ints) -> tuple[Ints, Ints, Index]:
+        """Takes out the rules that have most rows for candidates."""
+        if not self._options.dense_fallback or len(rows) < _DENSE_CANDIDATES:
+            return rows, rules, _NONE
+        heavy = np.bincount(rules, minlength=len(self.table)) > _DENSE_SHARE * self._rows
+        heavy &= self.formulas.size[self.table.roots] >= _DENSE_SIZE
+        heavy[list(self.table.opaque)] = False
+        if not heavy.any():
+            return rows, rules, _NONE
+        light = ~heavy[rules]
+        return rows[light], rules[light], np.flatnonzero(heavy)
+
+    def _by_column(self, rules: Index) -> Pairs:
+        if not len(rules):
+            return _NONE, _NONE
+        evaluator = ColumnEvaluator(self.formulas, self.block)
+        self._counters.dense_evaluations += len(rules)
+        hits = [np.flatnonzero(evaluator.node(int(self.table.roots[r])) == TRUE) for r in rules]
+        return np.concatenate(hits), np.repeat(rules, [len(h) for h in hits])
+
+    def _verify(self, rows: Ints, rules: Ints) -> Pairs:
+        """The pairs whose rule is TRUE: stage after stage, since the first rule out most."""
+        last = len(self.table.stages) - 1
+        for number, stage in enumerate(self.table.stages):
+            nodes = stage[rules]
+            asked = np.flatnonzero(nodes >= 0)
+            if not len(asked):
+                continue
+            if number == last:
+                self._ask_opaque(rows[asked], rules[asked])
+            kept = np.ones(len(rules), np.bool_)
+            kept[asked] = self._evaluate(rows[asked], nodes[asked]) == TRUE
+            rows, rules = rows[kept], rules[kept]
+        return rows, rules
+
+    def _evaluate(self, rows: Ints, nodes: Ints) -> npt.NDArray[np.int8]:
+        self._counters.verifications += len(nodes)
+        return evaluate_pairs(self.formulas, self.block, rows, nodes)
+
+    def _ask_opaque(self, rows: Ints, rules: Ints) -> None:
+        """Has the caller evaluate the opaque leaves of these pairs, each on the rows that need it."""
+        wanted: dict[int, list[Ints]] = {}
+        keys: dict[int, str] = {}
+        for rule in np.unique(rules).tolist():
+            leaves = self.table.opaque.get(rule, {})
+            keys.update(leaves)
+            for leaf in leaves:
+                wanted.setdefault(leaf, []).append(rows[rules == rule])
+        if not wanted:
+            return
+        if self.opaque is None:
+            raise ExecutionError(f"nobody evaluates the expression '{next(iter(keys.values()))}'")
+        self.block.add_opaque(np.array(sorted(wanted), np.intp))
+        for leaf in sorted(wanted):
+            asked = np.unique(np.concatenate(wanted[leaf])).astype(np.int64)
+            true, null = self.opaque(keys[leaf], asked)
+            self._counters.opaque_rows += len(asked)
+            self.block.set_opaque(leaf, asked, np.where(null, UNKNOWN, np.where(true, TRUE, FALSE)).astype(np.int8))
+
+    def _run_with_errors(self, candidates: Pairs) -> Found:
+        """Rows of which a value made a regular expression give up are evaluated for all rules that could match or
+        fail, by their whole formula; the other rows as always."""
+        culprits = self._culprits()
+        bad = np.zeros(self._rows, np.bool_)
+        for rows, _ in culprits:
+            bad[rows] = True
+        rows, rules = candidates
+        good = self._run((rows[~bad[rows]], rules[~bad[rows]]))
+        kept = ~bad[good.rows]
+        pairs = [(rows[bad[rows]], rules[bad[rows]])]
+        bad_rows = np.flatnonzero(bad)
+        others = np.concatenate([self._living(self.table.dense), self._living(self.table.always)])
+        pairs.append((np.repeat(bad_rows, len(others)), np.tile(others, len(bad_rows))))
+        for error_rows, leaf in culprits:
+            users = self._living(np.array(self.table.regexes[leaf], np.intp))
+            pairs.append((np.repeat(error_rows, len(users)), np.tile(users, len(error_rows))))
+        rows, rules, errors = self._decide(pairs, culprits)
+        return Found(np.concatenate([good.rows[kept], rows]), np.concatenate([good.rules[kept], rules]), errors)
+
+    def _decide(
+        self, pairs: list[Pairs], culprits: list[tuple[Ints, int]]
+    ) -> tuple[Ints, Ints, list[tuple[int, int, int]]]:
+        size = max(1, len(self.table))
+        keys = np.unique(np.concatenate([rows * size + rules for rows, rules in pairs]))
+        rows, rules = np.divmod(keys, size)
+        self._ask_opaque(rows, rules)
+        values = self._evaluate(rows, self.table.roots[rules])
+        failed = np.flatnonzero(values == ERROR)
+        errors = []
+        for row, rule in zip(rows[failed].tolist(), rules[failed].tolist(), strict=True):
+            leaf = next(leaf for at, leaf in culprits if row in at and rule in self.table.regexes[leaf])
+            errors.append((row, rule, leaf))
+        return rows[values == TRUE], rules[values == TRUE], errors
+
+    def _culprits(self) -> list[tuple[Ints, int]]:
+        """The leaves in error, each with its rows, by leaf."""
+        store = self.store
+        places = np.flatnonzero(store.truths.array == ERROR)
+        owners = np.searchsorted(store.leaf_start.array, places, "right") - 1
+        culprits = []
+        for leaf in np.unique(store.leaves.array[places]).tolist():
+            slots = owners[store.leaves.array[places] == leaf]
+            rows = np.flatnonzero(np.isin(self.slots, slots).any(axis=0))
+            if len(rows):
+                culprits.append((rows, leaf))
+        return culprits

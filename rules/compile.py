@@ -1,0 +1,141 @@
+"""From conditions to a part: leaves, formulas, access sets, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from parser.errors import SqlError
+from rules.access import Access, AccessFinder, RulePlan, Sizes, plan_rule
+from rules.block import Leaves
+from rules.block_matcher import RuleTable
+from rules.cache import SlotStore
+from rules.condition import Condition, Opaque, Variable
+from rules.counters import Counters
+from rules.formula import FALSE_LEAF, Index, NodeTable, constant_of, finish, lower
+from rules.group import Group, make_group
+from rules.java_regex import JavaRegex
+from rules.leaves import LeafTable, expected_share
+from rules.logic import TRUE
+from rules.options import Options
+from rules.part import Part
+from rules.ragged import Ints
+
+
+def compile_part(rules: Mapping[str, Condition], options: Options, counters: Counters) -> Part:
+    """Rules are numbered in the order of `rules`. SqlError, naming the rule, where a condition has a bad literal."""
+    leaves, nodes = LeafTable(), NodeTable()
+    roots: list[int] = []
+    always: list[int] = []
+    for number, (name, condition) in enumerate(rules.items()):
+        try:
+            edge = lower(condition, leaves.edge)
+        except SqlError as error:
+            error.hint = error.hint or f"the rule is '{name}'"
+            raise
+        roots.append(nodes.add(edge))
+        if constant_of(edge) == TRUE:
+            always.append(number)
+    plans = _plan(roots, leaves, nodes, options)
+    numbers, group_of, variables = _number(leaves)
+    formulas = finish(nodes, numbers)
+    dense = [i for i, plan in enumerate(plans) if plan.access is None and i not in set(always)]
+    table = _table(plans, always, dense, leaves, nodes, numbers)
+    known = Leaves(group_of, len(variables), np.zeros(len(leaves.leaves), np.int32))
+    groups = _groups(variables, leaves, numbers, options, counters)
+    counters.parts_compiled += 1
+    store = SlotStore(_rules_of(plans, numbers))
+    return Part(groups, formulas, table, known, store, options, counters)
+
+
+def _plan(roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Options) -> list[RulePlan]:
+    opaque = frozenset(i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque))
+    sizes = Sizes(nodes.nodes, opaque)
+    sizes.extend()
+    shares = [expected_share(leaf, uses) for leaf, uses in zip(leaves.leaves, leaves.uses, strict=True)]
+    finder = AccessFinder(nodes.nodes, shares) if options.access else None
+    if finder is not None:
+        finder.extend()
+    return [plan_rule(root, nodes, finder, sizes) for root in roots]
+
+
+def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]:
+    """New numbers that put the leaves of a variable side by side, leaf 0 and opaque ones where they are found by the
+    last group; the group by new number; the leaves (by old number) of each variable."""
+    variables: dict[Variable, list[int]] = {}
+    others = []
+    for number, leaf in enumerate(leaves.leaves):
+        if leaf.variable is None:
+            others.append(number)
+        else:
+            variables.setdefault(leaf.variable, []).append(number)
+    order = [FALSE_LEAF, *(n for group in variables.values() for n in group), *(n for n in others if n != FALSE_LEAF)]
+    numbers = np.empty(len(order), np.int32)
+    numbers[order] = np.arange(len(order))
+    group_of = np.full(len(order), len(variables), np.int32)
+    for group, members in enumerate(variables.values()):
+        group_of[numbers[members]] = group
+    return numbers, group_of, variables
+
+
+def _groups(
+    variables: Mapping[Variable, list[int]], leaves: LeafTable, numbers: Index, options: Options, counters: Counters
+) -> list[Group]:
+    groups = []
+    for number, (variable, members) in enumerate(variables.items()):
+        numbered = [(int(numbers[m]), leaves.leaves[m].matching) for m in members]
+        groups.append(make_group(number, variable, numbered, options, counters))
+    return groups
+
+
+def _table(
+    plans: list[RulePlan], always: list[int], dense: list[int], leaves: LeafTable, nodes: NodeTable, numbers: Index
+) -> RuleTable:
+    stages = [[-1 if p.stages[s] is None else p.stages[s] for p in plans] for s in range(4)]
+    special = {i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque | JavaRegex)}
+    opaque: dict[int, dict[int, str]] = {}
+    regexes: dict[int, tuple[int, ...]] = {}
+    texts: dict[int, str] = {}
+    found = _leaves_under(nodes, special) if special else {}
+    for rule, plan in enumerate(plans):
+        for old in sorted(found.get(plan.root, ())):
+            matching, leaf = leaves.leaves[old].matching, int(numbers[old])
+            if isinstance(matching, Opaque):
+                opaque.setdefault(rule, {})[leaf] = matching.key
+            elif isinstance(matching, JavaRegex):
+                regexes[leaf] = (*regexes.get(leaf, ()), rule)
+                texts[leaf] = matching.text
+    return RuleTable(
+        np.array([p.root for p in plans], np.int32),
+        np.array(stages, np.int32).reshape(4, len(plans)),
+        np.array(always, np.intp),
+        np.array(dense, np.intp),
+        opaque,
+        regexes,
+        texts,
+    )
+
+
+def _leaves_under(nodes: NodeTable, special: set[int]) -> dict[int, frozenset[int]]:
+    """Which of the `special` leaves each node has under it; nodes without any are not listed."""
+    found: dict[int, frozenset[int]] = {}
+    for number, edges in enumerate(nodes.nodes):
+        own = {t for _, t in edges if t in special}
+        below = [found[~t] for _, t in edges if t < 0 and ~t in found]
+        if own or below:
+            found[number] = frozenset(own).union(*below)
+    return found
+
+
+def _rules_of(plans: list[RulePlan], numbers: Index) -> tuple[Ints, Ints]:
+    """Rules by access leaf, as offsets and one list."""
+    accesses: list[tuple[int, Access]] = [(i, p.access) for i, p in enumerate(plans) if p.access is not None]
+    old = np.array([leaf for _, access in accesses for leaf in sorted(access.leaves)], np.int64)
+    rules = np.array([rule for rule, access in accesses for _ in access.leaves], np.int64)
+    leaves = numbers[old] if len(old) else old
+    order = np.argsort(leaves, kind="stable")
+    offsets = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(np.bincount(leaves, minlength=len(numbers)), out=offsets[1:])
+    return offsets, rules[order]
+

@@ -1,0 +1,114 @@
+"""Formulas over a block: for (row, node) pairs, all at once level by level, and for whole columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rules.block import Block, Truths
+from rules.formula import Formulas
+from rules.logic import FALSE, FLAT_TABLE
+from rules.ragged import Index, Ints, spread
+
+# Leaves looked at in one go: bounds the memory.
+_CHUNK = 1 << 19
+
+
+def evaluate_pairs(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Truths:
+    """The value of `nodes[i]` in `rows[i]`."""
+    costs = np.cumsum(formulas.size[nodes])
+    if len(nodes) == 0 or costs[-1] <= _CHUNK:
+        return _evaluate(formulas, block, rows, nodes)
+    cuts = np.flatnonzero(np.diff(costs // _CHUNK)) + 1
+    parts = zip(np.split(rows, cuts), np.split(nodes, cuts), strict=True)
+    return np.concatenate([_evaluate(formulas, block, r, n) for r, n in parts])
+
+
+def _evaluate(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Truths:
+    levels: list[tuple[Ints, Index, Truths, Index]] = []
+    while True:
+        start = formulas.start[nodes]
+        counts = formulas.start[nodes + 1] - start
+        edges = spread(start, counts)
+        targets = formulas.target[edges]
+        edge_rows = np.repeat(rows, counts)
+        offsets = np.cumsum(counts) - counts
+        inner = np.flatnonzero(targets < 0)
+        if not len(inner):
+            break
+        values = np.zeros(len(edges), np.int8)
+        leaf = np.flatnonzero(targets >= 0)
+        values[leaf] = block.values(targets[leaf], edge_rows[leaf])
+        levels.append((formulas.function[edges], offsets, values, inner))
+        rows, nodes = edge_rows[inner], ~targets[inner]
+    result = _minimum(formulas.function[edges], block.values(targets, edge_rows), offsets)
+    for functions, offsets, values, inner in reversed(levels):
+        values[inner] = result
+        result = _minimum(functions, values, offsets)
+    return result
+
+
+def _minimum(functions: Ints, values: Truths, offsets: Index) -> Truths:
+    if not len(values):
+        return values
+    passed: Truths = FLAT_TABLE[functions + values]
+    return np.minimum.reduceat(passed, offsets)
+
+
+class ColumnEvaluator:
+    """Values of nodes in all rows of a block; nodes that several rules share are evaluated once."""
+
+    def __init__(self, formulas: Formulas, block: Block) -> None:
+        self._formulas, self._block = formulas, block
+        self._known: dict[int, Truths] = {}
+        self._plain: dict[int, Truths] = {}
+
+    def node(self, root: int) -> Truths:
+        work = [root]
+        while work:
+            node = work[-1]
+            inner = [~t for t in self._targets(node).tolist() if t < 0 and ~t not in self._known]
+            if inner:
+                work += inner
+            else:
+                work.pop()
+                if node not in self._known:
+                    self._known[node] = self._combine(node)
+        return self._known[root]
+
+    def _span(self, node: int) -> slice:
+        return slice(int(self._formulas.start[node]), int(self._formulas.start[node + 1]))
+
+    def _targets(self, node: int) -> npt.NDArray[np.int32]:
+        return self._formulas.target[self._span(node)]
+
+    def _combine(self, node: int) -> Truths:
+        span, leaves = self._span(node), self._block.leaves
+        result = np.full(self._block.rows, 3, np.int8)
+        for function, values in self._operands(self._formulas.function[span], self._formulas.target[span], leaves.column):
+            np.minimum(result, FLAT_TABLE[function + values], out=result)
+            if result.max(initial=FALSE) == FALSE:
+                break
+        return result
+
+    def _operands(self, functions: Ints, targets: Ints, column: Ints) -> list[tuple[int, Truths]]:
+        """Leaves that are TRUE nowhere in the block differ by their group alone."""
+        inner = targets < 0
+        operands = [
+            (f, self._known[~t]) for f, t in zip(functions[inner].tolist(), targets[inner].tolist(), strict=True)
+        ]
+        leaves, functions = targets[~inner], functions[~inner]
+        groups, columns = self._block.leaves.group[leaves], column[leaves]
+        distinct = {}
+        for function, group, place in zip(functions.tolist(), groups.tolist(), columns.tolist(), strict=True):
+            distinct[function, group, place] = None
+        for function, group, place in distinct:
+            values = self._plain_column(group) if place == 0 else self._block.column(group, place)
+            operands.append((function, values))
+        return operands
+
+    def _plain_column(self, group: int) -> Truths:
+        values = self._plain.get(group)
+        if values is None:
+            values = self._plain[group] = self._block.column(group, 0)
+        return values

@@ -1,0 +1,225 @@
+"""One group per variable, over all rules: from the values of a batch to the slots that say what they make true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from parser.errors import ExecutionError, SqlError
+from rules.cache import EMPTY_SLOT, NULL_SLOT, Hits, Slots, SlotStore, ValueCache
+from rules.columns import Columns, Mask
+from rules.condition import Variable
+from rules.counters import Counters
+from rules.java_regex import JavaRegex
+from rules.leaves import Between, Equal, Matching, Network, Nothing
+from rules.like import LikePattern
+from rules.logic import TRUE
+from rules.matchers.base import HitList, Matcher, Values
+from rules.matchers.cidr import CidrMatcher
+from rules.matchers.equality import EqualityMatcher
+from rules.matchers.fallback import WildcardMatcher
+from rules.matchers.literals import literal_matcher, literal_of
+from rules.matchers.ranges import Places, RangeMatcher
+from rules.matchers.regexes import regex_matcher
+from rules.options import Options
+from rules.ragged import Ints
+
+Numbered: TypeAlias = Sequence[tuple[int, Matching]]
+
+
+class Group(Protocol):
+    """All leaves on one variable. Its slots in the store bear its number `group`."""
+
+    variable: Variable
+
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
+        """The slot of each row's value, and how many slots were added that nobody will find again."""
+        ...
+
+    def renumber(self, new_number: Ints) -> None:
+        """The store has moved slot i to `new_number[i]`."""
+        ...
+
+    def kept(self) -> Ints:
+        """The slots that will be found again."""
+        ...
+
+
+def make_group(number: int, variable: Variable, leaves: Numbered, options: Options, counters: Counters) -> Group:
+    """SqlError where the variable is compared with texts and with numbers."""
+    kinds = {_kind(matching) for _, matching in leaves} - {None}
+    if len(kinds) > 1:
+        raise SqlError(f"'{variable}' is compared with texts and with numbers")
+    cache = ValueCache(options, counters)
+    if kinds == {"text"} or variable.transforms:
+        return TextGroup(number, variable, _matchers(leaves, options, counters), cache)
+    if kinds == {"number"}:
+        return NumberGroup(number, variable, Places(_comparisons(leaves)), cache)
+    return NullGroup(variable)
+
+
+def _kind(matching: Matching) -> str | None:
+    match matching:
+        case Nothing():
+            return None
+        case Equal(values):
+            value: object = next(iter(values))
+        case Between(low, _, high, _):
+            value = high if low is None else low
+        case _:
+            return "text"
+    return "text" if isinstance(value, str) else "number"
+
+
+def _comparisons(leaves: Numbered) -> list[tuple[int, Equal | Between]]:
+    return [(n, m) for n, m in leaves if isinstance(m, Equal | Between)]
+
+
+def _matchers(leaves: Numbered, options: Options, counters: Counters) -> list[Matcher]:
+    """A matcher per family of operators that occurs."""
+    matchers: list[Matcher] = []
+    if equal := [(n, m) for n, m in leaves if isinstance(m, Equal)]:
+        matchers.append(EqualityMatcher(equal))
+    if ranges := [(n, m) for n, m in leaves if isinstance(m, Between)]:
+        matchers.append(RangeMatcher(ranges))
+    if networks := [(n, m) for n, m in leaves if isinstance(m, Network)]:
+        matchers.append(CidrMatcher(networks))
+    likes = [(n, m, literal_of(n, m)) for n, m in leaves if isinstance(m, LikePattern)]
+    if literals := [literal for _, _, literal in likes if literal is not None]:
+        matchers.append(literal_matcher(literals, options, counters))
+    if wildcards := [(n, m) for n, m, literal in likes if literal is None]:
+        matchers.append(WildcardMatcher(wildcards, counters))
+    if patterns := [(n, m) for n, m in leaves if isinstance(m, JavaRegex)]:
+        matchers.append(regex_matcher(patterns, options, counters))
+    return matchers
+
+
+class TextGroup:
+    """Distinct values, then the cache, then the matchers for what it misses."""
+
+    def __init__(self, number: int, variable: Variable, matchers: Sequence[Matcher], cache: ValueCache) -> None:
+        self.variable = variable
+        self._number, self._matchers, self._cache = number, matchers, cache
+
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
+        texts = columns.texts(self.variable)
+        found = self._cache.look_up(texts.values)
+        lost = 0
+        if None in found:
+            missing = list(dict.fromkeys(v for v, slot in zip(texts.values, found, strict=True) if slot is None))
+            first, lost = self._match(missing, store)
+            slot_of = dict(zip(missing, range(first, first + len(missing)), strict=True))
+            found = [slot_of[v] if s is None else s for v, s in zip(texts.values, found, strict=True)]
+        # Code -1 is NULL: the last place.
+        return np.array([*found, NULL_SLOT], np.int32)[texts.codes], lost
+
+    def _match(self, missing: list[str], store: SlotStore) -> tuple[int, int]:
+        values, hit_list = Values(missing), HitList()
+        for matcher in self._matchers:
+            matcher.match(values, hit_list)
+        hits = hit_list.finish()
+        first = store.add(self._number, len(missing), hits)
+        return first, self._cache.remember(missing, first, len(hits.leaves))
+
+    def renumber(self, new_number: Ints) -> None:
+        self._cache.renumber(new_number)
+
+    def kept(self) -> Ints:
+        return np.array(list(self._cache.slots.values()), np.int64)
+
+
+class NumberGroup:
+    """Every number has a place between the bounds, and every place a slot, made when it is first seen."""
+
+    def __init__(self, number: int, variable: Variable, places: Places, cache: ValueCache) -> None:
+        self.variable = variable
+        self._number, self._places, self._cache = number, places, cache
+        bounds = places.bounds
+        self._integers = _array(bounds, int, np.int64)
+        self._floats = _array(bounds, float, np.float64)
+
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
+        places, nulls = self._places_of(columns)
+        known, codes = np.unique(places, return_inverse=True)
+        found = self._cache.look_up(known.tolist())
+        lost = 0
+        if None in found:
+            missing = [p for p, s in zip(known.tolist(), found, strict=True) if s is None]
+            first, lost = self._match(missing, store)
+            slot_of = dict(zip(missing, range(first, first + len(missing)), strict=True))
+            found = [slot_of[p] if s is None else s for p, s in zip(known.tolist(), found, strict=True)]
+        slots = np.array(found, np.int32)[codes]
+        if nulls is not None:
+            slots[nulls] = NULL_SLOT
+        return slots, lost
+
+    def _match(self, missing: list[int], store: SlotStore) -> tuple[int, int]:
+        lists = [self._places.leaves_at(p) if p >= 0 else np.empty(0, np.int64) for p in missing]
+        leaves = np.concatenate([np.sort(x) for x in lists])
+        values = np.repeat(np.arange(len(lists)), [len(x) for x in lists])
+        first = store.add(self._number, len(missing), Hits(values, leaves, np.full(len(leaves), TRUE, np.int8)))
+        return first, self._cache.remember(missing, first, len(leaves))
+
+    def _places_of(self, columns: Columns) -> tuple[Ints, Mask | None]:
+        """The place of each row's number, -1 for NaN, and the rows that are NULL."""
+        numbers = columns.numbers(self.variable.field)
+        if numbers is None:
+            return self._exact_places(columns)
+        bounds = self._floats if numbers.values.dtype == np.float64 else self._integers
+        if bounds is None:
+            return self._exact_places(columns)
+        at = np.searchsorted(bounds, numbers.values)
+        places = 2 * at
+        inside = np.flatnonzero(at < len(bounds))
+        places[inside] += bounds[at[inside]] == numbers.values[inside]
+        if numbers.values.dtype == np.float64:
+            places[np.isnan(numbers.values)] = -1
+        return places, numbers.nulls
+
+    def _exact_places(self, columns: Columns) -> tuple[Ints, Mask | None]:
+        """One by one, with Python's exact comparison of different kinds of numbers (DECIMAL columns)."""
+        name = self.variable.field
+        numbers = columns.numbers(name)
+        values = columns.array(name).to_pylist() if numbers is None else numbers.values.tolist()
+        if isinstance(next((v for v in values if v is not None), 0), str | bytes | list | dict):
+            raise ExecutionError(f"a rule compares the column '{name}' with numbers", detail="its values are none")
+        places = [-1 if v is None or v != v else self._places.place(v) for v in values]
+        return np.array(places, np.int64), columns.nulls(name)
+
+    def renumber(self, new_number: Ints) -> None:
+        self._cache.renumber(new_number)
+
+    def kept(self) -> Ints:
+        return np.array(list(self._cache.slots.values()), np.int64)
+
+
+def _array(bounds: Sequence[bool | int | float | Decimal], kind: type, dtype: type) -> Ints | None:
+    """The bounds as an array that compares as they do, None where there is none."""
+    allowed = (int,) if kind is int else (int, float)
+    if not all(isinstance(b, allowed) and kind(b) == b for b in bounds):
+        return None
+    if kind is int and not all(-(2**63) <= b < 2**63 for b in bounds):
+        return None
+    return np.array([kind(b) for b in bounds], dtype)
+
+
+class NullGroup:
+    """A variable that is tested for NULL only, whatever its type."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
+        nulls = columns.nulls(self.variable.field)
+        if nulls is None:
+            return np.full(len(columns.array(self.variable.field)), EMPTY_SLOT, np.int32), 0
+        return np.where(nulls, np.int32(NULL_SLOT), np.int32(EMPTY_SLOT)), 0
+
+    def renumber(self, new_number: Ints) -> None:
+        """It has no slots of its own."""
+
+    def kept(self) -> Ints:
+        return np.empty(0, np.int64)

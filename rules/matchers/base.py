@@ -1,0 +1,87 @@
+"""What matchers share: the values to look at, and the place where they put what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from rules.cache import Hits
+from rules.logic import ERROR, TRUE
+from rules.ragged import Ints
+
+
+class Values:
+    """Texts of one variable that were not seen before, none of them NULL."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def encoded(self) -> list[bytes]:
+        """UTF-8; bytes that were none come back as they were."""
+        return [encode(text) for text in self.texts]
+
+    @cached_property
+    def joined(self) -> tuple[bytes, Ints, Ints]:
+        """All values, a line break after each but the last, and where each begins and ends."""
+        encoded = self.encoded
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        ends = np.cumsum(lengths + 1) - 1
+        return b"\n".join(encoded), ends - lengths, ends
+
+
+def encode(text: str) -> bytes:
+    """UTF-8 of a text in which lone surrogates stand for bytes that were no UTF-8 (or for themselves, in literals)."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+class HitList:
+    """Pairs of value and leaf, in any order."""
+
+    def __init__(self) -> None:
+        self._values: list[int] = []
+        self._leaves: list[int] = []
+        self._arrays: list[tuple[Ints, Ints]] = []
+        self._errors: list[tuple[int, int]] = []
+
+    def add(self, value: int, leaves: Iterable[int]) -> None:
+        for leaf in leaves:
+            self._values.append(value)
+            self._leaves.append(leaf)
+
+    def add_pairs(self, values: Ints, leaves: Ints) -> None:
+        self._arrays.append((values, leaves))
+
+    def add_error(self, value: int, leaf: int) -> None:
+        """It could not be found out whether `leaf` is TRUE for `value`."""
+        self._errors.append((value, leaf))
+
+    def finish(self) -> Hits:
+        parts = self._arrays
+        if self._values or not parts:
+            parts = [*parts, (np.array(self._values, np.int64), np.array(self._leaves, np.int64))]
+        keys = np.concatenate([(v.astype(np.int64) << 32) | leaves for v, leaves in parts])
+        keys = np.unique(keys)
+        truths = np.full(len(keys), TRUE, np.int8)
+        if self._errors:
+            errors = np.array([(v << 32) | leaf for v, leaf in self._errors], np.int64)
+            keys = np.concatenate([keys, errors])
+            order = np.argsort(keys, kind="stable")
+            truths = np.concatenate([truths, np.full(len(errors), ERROR, np.int8)])[order]
+            keys = keys[order]
+        return Hits(keys >> 32, keys & 0xFFFFFFFF, truths)
+
+
+class Matcher(Protocol):
+    """Finds the leaves of one family of operators that are TRUE for values. The same values give the same leaves."""
+
+    def match(self, values: Values, hits: HitList) -> None: ...

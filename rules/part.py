@@ -1,0 +1,105 @@
+"""A compiled set of rules: groups, formulas and access sets, with the store of what values make true.
+
+Rules are numbered from 0 in the order they came. A part never changes; a change of rules makes another part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rules.block import Leaves, build_block, cells
+from rules.block_matcher import BlockMatcher, Found, OpaqueOf, RuleTable
+from rules.cache import Slots, SlotStore
+from rules.columns import Columns, Mask
+from rules.counters import Counters
+from rules.formula import Formulas
+from rules.group import Group
+from rules.options import Options
+
+_BLOCK_ROWS = 4096
+_MOST_CELLS = 1 << 25
+_GARBAGE = 20_000
+
+
+class Part:
+    """See the module. One thread at a time may match."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        formulas: Formulas,
+        table: RuleTable,
+        leaves: Leaves,
+        store: SlotStore,
+        options: Options,
+        counters: Counters,
+    ) -> None:
+        self._groups, self._formulas, self._table, self._leaves, self._store = groups, formulas, table, leaves, store
+        self._options, self._counters = options, counters
+        self._garbage = 0
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def reason(self, leaf: int) -> str:
+        """Why there is no answer: the regular expression of `leaf` took too long."""
+        text, seconds = self._table.regex_texts[leaf], self._options.regex_timeout
+        return f"the regular expression '{text}' took longer than {seconds:g} s"
+
+    def match(self, columns: Columns, num_rows: int, alive: Mask | None, opaque: OpaqueOf | None) -> list[Found]:
+        """`alive[rule]` is False for rules that were removed (None: all are there). Rows are those of the batch."""
+        mark = len(self._store)
+        slots, lost = self._slots(columns, num_rows)
+        found = []
+        for start in range(0, num_rows, _BLOCK_ROWS):
+            self._match_rows(slots[:, start : start + _BLOCK_ROWS], start, alive, opaque, found)
+        self._tidy(mark, lost)
+        return found
+
+    def _slots(self, columns: Columns, num_rows: int) -> tuple[Slots, int]:
+        slots = np.empty((len(self._groups), num_rows), np.int32)
+        lost = 0
+        for number, group in enumerate(self._groups):
+            slots[number], more = group.slots(columns, self._store)
+            lost += more
+        return slots, lost
+
+    def _match_rows(
+        self, slots: Slots, first: int, alive: Mask | None, opaque: OpaqueOf | None, found: list[Found]
+    ) -> None:
+        rows = slots.shape[1]
+        if rows > 64 and cells(slots, self._store) > _MOST_CELLS:
+            half = rows // 2
+            self._match_rows(slots[:, :half], first, alive, opaque, found)
+            self._match_rows(slots[:, half:], first + half, alive, opaque, found)
+            return
+        block = build_block(slots, self._store, self._leaves)
+        try:
+            shifted = None if opaque is None else _shifted(opaque, first)
+            matcher = BlockMatcher(self._table, self._formulas, block, slots, self._store, alive, shifted)
+            result = matcher.run(self._options, self._counters)
+        finally:
+            block.close()
+        errors = [(row + first, rule, leaf) for row, rule, leaf in result.errors]
+        found.append(Found(result.rows + first, result.rules, errors))
+
+    def _tidy(self, mark: int, lost: int) -> None:
+        """Drops slots that nobody will find again, at once if there are no others among the new ones."""
+        new = len(self._store) - mark
+        if new and lost >= new and not self._garbage:
+            self._store.cut(mark)
+            return
+        self._garbage += lost
+        if self._garbage > max(_GARBAGE, len(self._store) // 2):
+            kept = np.unique(np.concatenate([[0, 1], *(g.kept() for g in self._groups)])).astype(np.intp)
+            new_number = np.zeros(len(self._store), np.int64)
+            new_number[kept] = np.arange(len(kept))
+            self._store.keep(kept)
+            for group in self._groups:
+                group.renumber(new_number)
+            self._garbage = 0
+
+
+def _shifted(opaque: OpaqueOf, first: int) -> OpaqueOf:
+    return lambda key, rows: opaque(key, rows + first)

@@ -1,0 +1,42 @@
+"""Lists of different lengths side by side in one array."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Index: TypeAlias = npt.NDArray[np.intp]
+Ints: TypeAlias = npt.NDArray[np.integer]
+
+
+def spread(starts: Ints, counts: Ints) -> Index:
+    """The places `starts[i], starts[i] + 1, …` of `counts[i]` items each, one list after the other."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - ends + counts, counts)
+
+
+class Growing:
+    """An array that grows at its end. `array` is valid until the next `extend`."""
+
+    def __init__(self, dtype: type[np.integer]) -> None:
+        self._buffer = np.zeros(64, dtype)
+        self.length = 0
+
+    @property
+    def array(self) -> Ints:
+        return self._buffer[: self.length]
+
+    def extend(self, values: Ints) -> None:
+        end = self.length + len(values)
+        if end > len(self._buffer):
+            larger = np.zeros(max(end, 2 * len(self._buffer)), self._buffer.dtype)
+            larger[: self.length] = self.array
+            self._buffer = larger
+        self._buffer[self.length : end] = values
+        self.length = end
+
+    def cut(self, length: int) -> None:
+        self.length = length

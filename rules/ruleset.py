@@ -1,0 +1,140 @@
+"""A set of rules that are matched together. It is a value: a change makes another set, which shares what stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from rules.block_matcher import OpaqueOf
+from rules.columns import Columns, Mask
+from rules.compile import compile_part
+from rules.condition import Condition
+from rules.counters import Counters
+from rules.options import Options
+from rules.part import Part
+from rules.ragged import Ints
+
+# A new part takes in those before it (never the base) that are at most so many times as large, and at most so many stay
+# beside the base: a rule is compiled again only a few times while thousands are added one by one.
+_MERGE, _MOST_DELTAS = 4, 4
+# Beyond this share of the rules (and number) outside the base or removed from it, everything is worth compiling anew.
+_WORN, _WORN_LEAST = 0.1, 64
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Which rules match which rows: pairs sorted by row and then by rule. `rules` are places in `RuleSet.ids`.
+    `errors` are (row, rule id, reason) where a regular expression took too long and the rule's answer depends on it."""
+
+    rows: npt.NDArray[np.int32]
+    rules: npt.NDArray[np.int32]
+    errors: Sequence[tuple[int, str, str]] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """A part and its rules: `numbers` by id, `alive` by number (False: removed since), `places` in the set's ids."""
+
+    part: Part
+    numbers: Mapping[str, int]
+    alive: Mask
+    places: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+
+    @property
+    def size(self) -> int:
+        return int(self.alive.sum())
+
+    def names(self) -> list[str]:
+        return [name for name, number in self.numbers.items() if self.alive[number]]
+
+    def without(self, gone: Collection[str]) -> _Layer:
+        here = [self.numbers[name] for name in gone if name in self.numbers]
+        if not here:
+            return self
+        alive = self.alive.copy()
+        alive[here] = False
+        return replace(self, alive=alive)
+
+    def placed(self, place_of: Mapping[str, int]) -> _Layer:
+        places = [place_of[n] if a else -1 for n, a in zip(self.numbers, self.alive.tolist(), strict=True)]
+        return replace(self, places=np.array(places, np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class RuleSet:
+    """Rules by id. `ids` are sorted. `counters` are shared by all sets that were made from one. A set is matched by one
+    thread at a time; `change` and `rebuilt` may run in another."""
+
+    options: Options
+    rules: Mapping[str, Condition]
+    ids: tuple[str, ...]
+    counters: Counters
+    _layers: tuple[_Layer, ...] = field(default=(), repr=False)
+
+    @staticmethod
+    def empty(options: Options | None = None) -> RuleSet:
+        return RuleSet(options or Options(), MappingProxyType({}), (), Counters())
+
+    def change(self, add: Mapping[str, Condition], remove: Collection[str] = ()) -> RuleSet:
+        """This set without the rules `remove`, then with those of `add`, which replace others of the same id. Costs
+        what is added, and a little for each rule that is there. SqlError where a condition has a bad literal; an id to
+        remove that is not there is no error."""
+        gone = {*remove, *add}
+        rules = {name: condition for name, condition in self.rules.items() if name not in gone}
+        rules.update(add)
+        layers = [layer.without(gone) for layer in self._layers]
+        layers = [layer for layer in layers if layer.size]
+        fresh = dict(add)
+        while fresh and len(layers) > 1 and (layers[-1].size <= _MERGE * len(fresh) or len(layers) > _MOST_DELTAS):
+            fresh = {**{name: rules[name] for name in layers.pop().names()}, **fresh}
+        if fresh:
+            layers.append(self._compile(fresh))
+        return self._assembled(rules, [i for i in self.ids if i not in gone] + sorted(add), layers)
+
+    def rebuilt(self) -> RuleSet:
+        """The same rules, compiled as one. Takes long for many rules: meant to be run beside the stream."""
+        layers = [self._compile(self.rules)] if self.rules else []
+        return self._assembled(dict(self.rules), list(self.ids), layers)
+
+    def onto(self, rebuilt: RuleSet) -> RuleSet:
+        """This set's rules on the parts of `rebuilt`, which was made from an earlier version of it."""
+        changed = {n: c for n, c in self.rules.items() if rebuilt.rules.get(n) is not c}
+        return rebuilt.change(changed, rebuilt.rules.keys() - self.rules.keys())
+
+    @property
+    def needs_rebuild(self) -> bool:
+        """Whether enough has changed since the last full compilation for `rebuilt` to be worth while."""
+        if not self._layers:
+            return False
+        base = self._layers[0]
+        changed = len(self.rules) - base.size + len(base.alive) - base.size
+        return changed > max(_WORN_LEAST, _WORN * len(base.alive))
+
+    def match(self, columns: Columns, num_rows: int, opaque: OpaqueOf | None = None) -> Matches:
+        """Rows of the batch and the rules that are TRUE of them. `opaque(key, rows)` gives, for rows of the batch in
+        ascending order, where the expression is TRUE and where it is NULL; it is asked for candidates only.
+        ExecutionError where a column is missing or of a type that the rules do not compare with."""
+        keys: list[Ints] = []
+        errors: list[tuple[int, str, str]] = []
+        width = max(1, len(self.ids))
+        for layer in self._layers if num_rows else ():
+            alive = None if layer.size == len(layer.alive) else layer.alive
+            for found in layer.part.match(columns, num_rows, alive, opaque):
+                keys.append(found.rows.astype(np.int64) * width + layer.places[found.rules])
+                errors += [(row, self.ids[layer.places[rule]], layer.part.reason(leaf)) for row, rule, leaf in found.errors]
+        rows, rules = np.divmod(np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64), width)
+        return Matches(rows.astype(np.int32), rules.astype(np.int32), sorted(errors))
+
+    def _compile(self, rules: Mapping[str, Condition]) -> _Layer:
+        part = compile_part(rules, self.options, self.counters)
+        return _Layer(part, {name: number for number, name in enumerate(rules)}, np.ones(len(rules), np.bool_))
+
+    def _assembled(self, rules: dict[str, Condition], ids: list[str], layers: list[_Layer]) -> RuleSet:
+        ids.sort()
+        place_of = {name: place for place, name in enumerate(ids)}
+        placed = tuple(layer.placed(place_of) for layer in layers)
+        return replace(self, rules=MappingProxyType(rules), ids=tuple(ids), _layers=placed)

@@ -1,0 +1,171 @@
+"""/api/v1/jobs: jobs over HTTP. All changes end in `Engine.change`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from flask import Blueprint, Response, jsonify, request
+
+from parser.errors import JobError
+from sqlengine.api.problems import describe, problem
+from sqlengine.changes import Outcome, Request
+from sqlengine.engine import Engine
+from sqlengine.jobs import Job, JobVersion, Origin
+from sqlengine.planning import JobText
+
+
+def jobs_blueprint(engine: Engine) -> Blueprint:
+    """The routes over one engine."""
+    blueprint = Blueprint("jobs", __name__, url_prefix="/api/v1/jobs")
+
+    @blueprint.get("")
+    def list_jobs() -> Response:
+        """All jobs, without their texts."""
+        return jsonify({"jobs": [job_json(j, engine.rows_of(j.name)) for j in engine.jobs()]})
+
+    @blueprint.post("")
+    def submit() -> Response:
+        """SQL as text under ?name=, or JSON {"name", "sql"}, or many as {"jobs": {name: sql}} in one change."""
+        texts = _texts()
+        if _flag("dry-run"):
+            ((name, text),) = texts.items()
+            return jsonify(outcome_json(engine.validate(name, text.sql, file=text.file)))
+        asked = Request(_origin(), texts, take_over=_flag("take-over"))
+        return _answer(engine.change(asked), many=len(texts) != 1)
+
+    @blueprint.put("/<name>")
+    def put(name: str) -> Response:
+        """Adds or replaces the job; the body is its SQL."""
+        text = JobText(name, _body(), request.args.get("file"))
+        if _flag("dry-run"):
+            return jsonify(outcome_json(engine.validate(name, text.sql, file=text.file)))
+        return _answer(engine.change(Request(_origin(), {name: text}, take_over=_flag("take-over"))))
+
+    @blueprint.delete("/<name>")
+    def remove(name: str) -> Response:
+        asked = Request(_origin(), removes=frozenset({name}), take_over=_flag("take-over"))
+        return _answer(engine.change(asked))
+
+    @blueprint.get("/<name>")
+    def show(name: str) -> Response:
+        job = engine.job(name)
+        version = engine.log.version(name, job.version)
+        return jsonify(job_json(job, engine.rows_of(name)) | {"sql": version.sql, "file": version.file})
+
+    @blueprint.get("/<name>/history")
+    def history(name: str) -> Response:
+        return jsonify({"name": name, "versions": [version_json(v) for v in engine.history(name)]})
+
+    @blueprint.get("/<name>/explain")
+    def explain(name: str) -> Response:
+        if request.args.get("format") == "json":
+            return jsonify(engine.explain_json(name))
+        return Response(engine.explain(name), mimetype="text/plain")
+
+    @blueprint.post("/<name>/start")
+    def start(name: str) -> Response:
+        return jsonify(outcome_json(engine.start_job(name)))
+
+    @blueprint.post("/<name>/stop")
+    def stop(name: str) -> Response:
+        return jsonify(outcome_json(engine.stop_job(name)))
+
+    @blueprint.post("/<name>/rollback")
+    def rollback(name: str) -> Response:
+        version = request.args.get("version", "")
+        if not version.isdigit():
+            raise JobError("a rollback needs ?version=N", hint="'history' lists the versions")
+        done = engine.rollback(name, int(version), _origin(), take_over=_flag("take-over"))
+        return jsonify(outcome_json(done))
+
+    return blueprint
+
+
+def _body() -> str:
+    try:
+        return request.get_data(cache=False).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JobError("the request's body is not UTF-8", detail=str(error)) from None
+
+
+def _texts() -> dict[str, JobText]:
+    body, file = _body(), request.args.get("file")
+    if request.mimetype == "application/json":
+        try:
+            data = json.loads(body)
+            jobs = data["jobs"] if "jobs" in data else {data["name"]: data["sql"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise JobError(
+                'the body must be JSON with "name" and "sql", or "jobs"', detail=f"{type(error).__name__}: {error}"
+            ) from None
+        return {str(n): JobText(str(n), str(sql), file) for n, sql in data_items(jobs)}
+    name = request.args.get("name")
+    if not name:
+        raise JobError("the job has no name", hint="give it as ?name=NAME, or PUT to /api/v1/jobs/NAME")
+    return {name: JobText(name, body, file)}
+
+
+def data_items(jobs: object) -> list[tuple[object, object]]:
+    """The pairs of a JSON object; JobError for anything else."""
+    if not isinstance(jobs, Mapping):
+        raise JobError('"jobs" must be an object of names and texts')
+    return list(jobs.items())
+
+
+def _flag(name: str) -> bool:
+    return request.args.get(name, "false").lower() in ("true", "1", "yes")
+
+
+def _origin() -> Origin:
+    """The CLI says who it is, so that its jobs and those of programs do not overwrite each other unasked."""
+    return Origin.CLI if request.headers.get("X-Origin") == "cli" else Origin.REST
+
+
+def _answer(outcomes: Mapping[str, Outcome], many: bool = False) -> Response:
+    if many:
+        response = jsonify({"jobs": [outcome_json(o) for o in outcomes.values()]})
+        response.status_code = 207 if any(o.status == "refused" for o in outcomes.values()) else 200
+        return response
+    (outcome,) = outcomes.values()
+    if outcome.status == "refused" and outcome.error is not None:
+        return problem(outcome.error)
+    response = jsonify(outcome_json(outcome))
+    response.status_code = 201 if outcome.status == "added" else 200
+    return response
+
+
+def outcome_json(outcome: Outcome) -> dict[str, object]:
+    """What came of a request for one job."""
+    body: dict[str, object] = {"name": outcome.name, "status": outcome.status, "version": outcome.version}
+    if outcome.error is not None:
+        body["error"] = describe(outcome.error)
+    if outcome.state:
+        body["state"] = [{"operator": s.operator, "outcome": s.outcome} for s in outcome.state]
+    return body
+
+
+def job_json(job: Job, rows: int | None) -> dict[str, object]:
+    """A job as programs see it. `rows`: rows it has written since the server started."""
+    return {
+        "name": job.name,
+        "version": job.version,
+        "state": job.state.value,
+        "origin": job.origin.value,
+        "changed_ms": job.changed_ms,
+        "reason": job.reason,
+        "graph": job.graph,
+        "rows": rows,
+        "defines": list(job.defines),
+        "uses": list(job.uses),
+    }
+
+
+def version_json(version: JobVersion) -> dict[str, object]:
+    return {
+        "version": version.version,
+        "created_ms": version.created_ms,
+        "origin": version.origin.value,
+        "file": version.file,
+        "sql": version.sql,
+    }

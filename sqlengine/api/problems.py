@@ -1,0 +1,53 @@
+"""Errors as application/problem+json (RFC 9457), with the place in the SQL text."""
+
+from __future__ import annotations
+
+import json
+
+from flask import Response
+
+from parser.errors import JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
+
+
+def problem(error: SqlError, status: int | None = None) -> Response:
+    """The error as a response; `line` and `column` count from 1 in the text that was sent."""
+    return Response(
+        json.dumps(describe(error, status)), status or status_of(error), mimetype="application/problem+json"
+    )
+
+
+def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
+    """The error as a JSON object, for responses and for the answers on the command topic."""
+    body: dict[str, object] = {
+        "type": f"urn:sqlengine:{type(error).__name__}",
+        "title": error.title,
+        "status": status or status_of(error),
+        "message": error.message,
+        "detail": str(error),
+    }
+    if error.detail:
+        body["cause"] = error.detail
+    if error.hint:
+        body["hint"] = error.hint
+    if error.position:
+        body |= {"line": error.position.line, "column": error.position.column, "length": error.position.length}
+        body |= {"file": error.position.file} if error.position.file else {}
+    return body
+
+
+def status_of(error: SqlError) -> int:
+    """400 for a bad statement, 409 for a refused change, 404 for what is not there, 503 for the server's own trouble."""
+    if isinstance(error, JobError):
+        return 404 if "does not exist" in error.message else 409
+    if isinstance(error, UnsupportedError):
+        return 422
+    if isinstance(error, ParseError | PlanError):
+        return 400
+    if isinstance(error, ServiceError):
+        return 404 if "does not exist" in error.message else 503
+    return 500
+
+
+def not_found(what: str) -> Response:
+    body = {"type": "about:blank", "title": "not found", "status": 404, "detail": what}
+    return Response(json.dumps(body), 404, mimetype="application/problem+json")

@@ -1,0 +1,153 @@
+"""The command line: `sql`, and `sqlengine` as a second name.
+
+Exit codes: 0 done, 1 SQL or job error, 2 usage, 3 server unreachable."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from parser.errors import SqlError, render
+from sqlengine.cli_jobs import JOB_COMMANDS
+from sqlengine.cli_topics import tail, topic
+from sqlengine.config import Config, data_folder
+from sqlengine.state.store import Fsync
+
+
+class Group(click.Group):
+    """Shows SqlErrors as people want to see them and exits with their code."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        from sqlengine.client import Unreachable
+
+        try:
+            return super().invoke(ctx)
+        except Unreachable as error:
+            click.echo(render(error), err=True)
+            ctx.exit(3)
+        except SqlError as error:
+            click.echo(render(error, _text_of(error)), err=True)
+            ctx.exit(1)
+        except BrokenPipeError:
+            ctx.exit(0)
+
+
+def _text_of(error: SqlError) -> str | None:
+    """The file that the error is in, for the caret."""
+    if error.position is None or error.position.file is None:
+        return None
+    try:
+        return Path(error.position.file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="sqlengine")
+def cli() -> None:
+    """Streaming SQL: run scripts here, or serve jobs that change while they run."""
+
+
+@cli.command()
+@click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
+@click.option("--jobs", type=click.Path(path_type=Path), help="Watched folder of .sql files (default: DATA/jobs).")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8083, show_default=True, help="0 takes a free one.")
+@click.option("--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN).")
+@click.option("--fsync", type=click.Choice(["none", "interval", "epoch"]), default="none", show_default=True)
+@click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
+def serve(
+    data: str | None, jobs: Path | None, host: str, port: int, token_file: str | None, fsync: Fsync, batch_size: int
+) -> None:
+    """Run the server: REST, watched folder, command topic, embedded broker."""
+    from sqlengine.service import serve as run_server
+    from sqlengine.service import token_from
+
+    token = token_from(token_file)
+    folder = data_folder(data)
+    run_server(Config(data=folder, jobs=jobs, fsync=fsync, host=host, port=port, token=token, rows_per_read=batch_size))
+
+
+@cli.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help="Replaces ${NAME} in the script.")
+@click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
+@click.option("--on", "where", type=click.Choice(["embedded", "spark"]), default="embedded", show_default=True)
+@click.option("--output", type=click.Choice(["table", "json", "events"]), default="table", show_default=True)
+@click.option("--data", help="Data folder for topics (default: a temporary one).")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    file: str,
+    define: Sequence[str],
+    batch_size: int,
+    where: str,
+    output: str,
+    data: str | None,
+) -> None:
+    """Run a script in this process."""
+    from parser.script import substitute
+
+    text = substitute(read_text(file), definitions(define))
+    good = _run_script(text, None if file == "-" else file, batch_size, where, output, data)
+    ctx.exit(0 if good else 1)
+
+
+def _run_script(text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None) -> bool:
+    from sqlengine.output import EventOutput, JsonOutput, TableOutput
+    from sqlengine.script import open_runner
+    from sqlengine.session import Session
+
+    shown: TableOutput | JsonOutput | EventOutput
+    if output == "table":
+        shown = TableOutput(text)
+    else:
+        shown = JsonOutput(text) if output == "json" else EventOutput()
+    with (
+        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
+        open_runner(Path(data) if data else Path(scratch), batch_size, where) as runner,
+    ):
+        try:
+            good = Session(runner, shown).run(text, file)
+        except KeyboardInterrupt:
+            good = True
+        if isinstance(shown, TableOutput):
+            shown.flush()
+        return good
+
+
+def read_text(path: str) -> str:
+    """A script's text; SqlError where it is no UTF-8."""
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SqlError(f"'{path}' is not UTF-8", detail=str(error), hint="a script is a text file") from None
+
+
+def definitions(pairs: Sequence[str]) -> dict[str, str]:
+    """-D NAME=VALUE options as a dictionary."""
+    result = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"'{pair}' is not NAME=VALUE", param_hint="-D")
+        result[name] = value
+    return result
+
+
+for command in (*JOB_COMMANDS, topic, tail):
+    cli.add_command(command)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Console script."""
+    cli.main(args=list(args) if args is not None else None, prog_name="sql")
+
+
+if __name__ == "__main__":
+    main()

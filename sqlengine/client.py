@@ -1,0 +1,119 @@
+"""A small HTTP client of the server, for the command line and the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+
+from parser.errors import Position, ServiceError, SqlError
+
+Json = dict[str, object]
+DEFAULT_SERVER = "http://127.0.0.1:8083"
+
+
+class Unreachable(ServiceError):
+    """No server answers there."""
+
+
+class Refused(SqlError):
+    """What the server said against a request."""
+
+    def __init__(self, body: Json) -> None:
+        line, column = body.get("line"), body.get("column")
+        position = None
+        if isinstance(line, int) and isinstance(column, int):
+            length = body.get("length")
+            file = body.get("file")
+            position = Position(
+                line, column, length if isinstance(length, int) else 1, file if isinstance(file, str) else None
+            )
+        super().__init__(
+            str(body.get("message", body.get("detail", "the server refused"))),
+            detail=_text(body.get("cause")),
+            hint=_text(body.get("hint")),
+            position=position,
+        )
+        self.title = str(body.get("title", "refused"))
+        self.status = body.get("status")
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True)
+class Client:
+    """`server` is the base URL; a token is sent when there is one."""
+
+    server: str = DEFAULT_SERVER
+    token: str | None = None
+
+    def get(self, path: str, **query: object) -> Json:
+        return self.request("GET", path, query=query)
+
+    def get_text(self, path: str, **query: object) -> str:
+        return self._send("GET", path, b"", "text/plain", query).decode()
+
+    def post(self, path: str, body: bytes | Json = b"", **query: object) -> Json:
+        return self.request("POST", path, body, query)
+
+    def put(self, path: str, body: bytes | Json, **query: object) -> Json:
+        return self.request("PUT", path, body, query)
+
+    def delete(self, path: str, **query: object) -> Json:
+        return self.request("DELETE", path, query=query)
+
+    def request(self, method: str, path: str, body: bytes | Json = b"", query: Json | None = None) -> Json:
+        """The answer's JSON. Raises Unreachable, or Refused with what the server said."""
+        kind = "text/plain"
+        if isinstance(body, dict):
+            body, kind = json.dumps(body).encode(), "application/json"
+        answer = json.loads(self._send(method, path, body, kind, query or {}))
+        assert isinstance(answer, dict)
+        return answer
+
+    def _send(self, method: str, path: str, body: bytes, kind: str, query: Json) -> bytes:
+        given = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
+        url = self.server.rstrip("/") + path + ("?" + urllib.parse.urlencode(given) if given else "")
+        headers = {"Content-Type": kind, "X-Origin": "cli"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(url, data=body or None, method=method, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=120) as response:
+                data: bytes = response.read()
+                return data
+        except urllib.error.HTTPError as error:
+            raise Refused(_problem(error)) from None
+        except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+            reason = getattr(error, "reason", error)
+            raise Unreachable(
+                f"no server answers at {self.server}", detail=str(reason), hint="start one with 'sql serve'"
+            ) from None
+
+
+def _problem(error: urllib.error.HTTPError) -> Json:
+    data = error.read()
+    try:
+        body = json.loads(data)
+    except ValueError:
+        body = {"detail": data[:200].decode("utf-8", "replace")}
+    return body if isinstance(body, dict) else {"detail": str(body)}
+
+
+def default_client(server: str | None, token_file: str | None = None) -> Client:
+    """--server, else SQLENGINE_SERVER, else this machine's; the token from a file or SQLENGINE_TOKEN."""
+    token = os.environ.get("SQLENGINE_TOKEN")
+    if token_file:
+        with open(token_file, encoding="utf-8") as file:
+            token = file.read().strip()
+    return Client(server or os.environ.get("SQLENGINE_SERVER") or DEFAULT_SERVER, token)
+
+
+def quote(name: str) -> str:
+    """A name as part of a path."""
+    return urllib.parse.quote(name, safe="")

@@ -1,0 +1,243 @@
+"""The connector 'filesystem': tables over files of lines.
+
+    CREATE TABLE logs (…) WITH ('connector' = 'filesystem', 'path' = '/var/log/app', 'format' = 'json')
+
+Reads the files that are there when the job begins and ends, unless 'source.monitor-interval' looks for new files or
+'source.follow' = 'true' waits for lines that are written later. Files and folders whose name begins with . or _ are left
+out. Writes one file per writer into the folder `path`, exactly once: see filesystem_sink."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.errors import ExecutionError, PlanError, UnsupportedError
+from parser.types import BIGINT, STRING, DataType, timestamp_ltz
+from planner.catalog import Table
+from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
+from sqlengine.connectors.filesystem_sink import FileSink
+from sqlengine.connectors.registry import connector, options_of
+from sqlengine.formats.lines import split_lines
+from sqlengine.formats.options import boolean, choice
+from sqlengine.formats.registry import format_of
+
+# One read takes at most so many bytes, but at least one line.
+_WINDOW = 8 << 20
+_LEAST_WINDOW = 1 << 16
+_DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)?\s*")
+_MILLIS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".deflate")
+
+
+def duration(text: str) -> int:
+    """Milliseconds of `10 s`, `500 ms`, `1 min`; a bare number counts milliseconds."""
+    found = _DURATION.fullmatch(text)
+    if not found or int(found[1]) == 0:
+        raise ValueError("expected a duration such as '10 s'")
+    return int(found[1]) * _MILLIS[found[2] or "ms"]
+
+
+@connector("filesystem")
+class FilesystemConnector:
+    name: ClassVar[str] = "filesystem"
+    options: ClassVar[Mapping[str, Option]] = {
+        "path": Option(required=True, doc="a file or a folder, also as file:///…"),
+        "source.monitor-interval": Option(duration, doc="looks for new files so often; the table is then unbounded"),
+        "source.follow": Option(boolean, default="false", doc="waits for lines that are appended later"),
+        "sink.fsync": Option(choice("none", "epoch"), default="none", doc="'epoch' keeps what is committed over power loss"),
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {
+        "file.path": STRING.with_nullable(False),
+        "file.name": STRING.with_nullable(False),
+        "file.size": BIGINT.with_nullable(False),
+        "file.modification-time": timestamp_ltz(3).with_nullable(False),
+        "offset": BIGINT.with_nullable(False),
+    }
+    needs_format: ClassVar[bool] = True
+    accepts_updates: ClassVar[bool] = False
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """ExecutionError where there is nothing at the path."""
+        _check_format(table)
+        options = options_of(table)
+        interval = options["source.monitor-interval"]
+        assert interval is None or isinstance(interval, int)
+        return FileSource(table, _path(table), interval, bool(options["source.follow"]), environment.clock)
+
+    def sink(self, table: Table, environment: Environment) -> Sink:
+        """Makes the folder. PlanError where the path is a file."""
+        _check_format(table)
+        if any(not m.virtual for m in table.metadata):
+            raise UnsupportedError("metadata columns of a file cannot be written", hint="declare them METADATA VIRTUAL")
+        fsync = options_of(table)["sink.fsync"] == "epoch"
+        return FileSink(table, _path(table), environment.writer, fsync=fsync)
+
+
+def _check_format(table: Table) -> None:
+    found, _ = format_of(table)
+    if not found.line_separated:
+        raise UnsupportedError(f"format '{found.name}' has no lines and cannot be kept in files")
+
+
+def _path(table: Table) -> Path:
+    text = table.options["path"]
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    if "://" in text:
+        raise UnsupportedError(f"path '{text}' is not on this machine", hint="give a local path or file:///…")
+    return Path(text)
+
+
+class FileSource:
+    """A shard is a file by its path, an offset a byte. Whole lines only: a last line without a line break counts where
+    the file is read to its end and not followed.
+
+    A file must only grow. One that is shorter than what was read, or was replaced by another, is an error: rotate by
+    writing to a file of a new name."""
+
+    def __init__(
+        self, table: Table, path: Path, interval: int | None, follow: bool, clock: Callable[[], int]
+    ) -> None:
+        self._table = table
+        self._root = path
+        self._interval = interval
+        self._follow = follow
+        self._clock = clock
+        self.bounded = interval is None and not follow
+        self._ends: dict[str, int] = {}
+        self._inodes: dict[str, int] = {}
+        self._line_bytes = 256  # what lines seem to take, and a quarter more
+        if not path.exists():
+            raise ExecutionError(f"there is no file or folder '{path}' for table '{table.display}'")
+        self._looked = clock()
+        self._shards: list[str] = []
+        self._look()
+
+    def _look(self) -> None:
+        """Takes up files that appeared, as long as they are now."""
+        for path in _files(self._root):
+            shard = str(path)
+            if shard in self._inodes:
+                continue
+            if path.suffix in _COMPRESSED:
+                raise UnsupportedError(f"'{path}' is compressed", hint="decompress it first: offsets count its bytes")
+            status = path.stat()
+            self._inodes[shard], self._ends[shard] = status.st_ino, status.st_size
+            self._shards.append(shard)
+
+    def shards(self) -> list[str]:
+        if self._interval is not None and self._clock() - self._looked >= self._interval:
+            self._looked = self._clock()
+            self._look()
+        return list(self._shards)
+
+    def start(self, shard: str) -> int:
+        return 0
+
+    def end(self, shard: str) -> int | None:
+        return self._status(shard).st_size if self._follow else self._ends[shard]
+
+    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+        """See `Source`. Lines from `offset` on; a replay gets exactly those before `until`."""
+        if until is not None:
+            return self._chunk(shard, offset, self._bytes(shard, offset, until - offset))
+        end = self._status(shard, offset).st_size if self._follow else self._end(shard)
+        window = min(max(max_rows * self._line_bytes, _LEAST_WINDOW), _WINDOW)
+        while offset < end:
+            data = self._bytes(shard, offset, min(window, end - offset))
+            size = _cut(data, max_rows, complete=not self._follow and offset + len(data) == end)
+            if size:
+                return self._chunk(shard, offset, data[:size])
+            if offset + len(data) == end:
+                return None  # an unfinished line
+            window *= 4  # a line that is longer
+        return None
+
+    def _end(self, shard: str) -> int:
+        if shard not in self._ends:
+            raise _changed(shard, "it is gone")
+        return self._ends[shard]
+
+    def _bytes(self, shard: str, offset: int, size: int) -> bytes:
+        with open(shard, "rb", buffering=0) as file:
+            data = os.pread(file.fileno(), size, offset)
+            while len(data) < size:
+                more = os.pread(file.fileno(), size - len(data), offset + len(data))
+                if not more:
+                    raise _changed(shard, f"it ends at byte {offset + len(data)}, byte {offset + size} was there before")
+                data += more
+        return data
+
+    def _chunk(self, shard: str, offset: int, data: bytes) -> Chunk:
+        lines, starts = split_lines(data if data.endswith(b"\n") else data + b"\n")
+        self._line_bytes = len(data) * 5 // (len(lines) * 4) + 1
+        metadata = {
+            m.key: self._metadata(m.key, shard, starts + offset).cast(m.column.type.arrow, safe=False)
+            for m in self._table.metadata
+        }
+        return Chunk(shard, offset, offset + len(data), len(lines), lines, offsets=starts + offset, metadata=metadata)
+
+    def _metadata(self, key: str, shard: str, offsets: npt.NDArray[np.int64]) -> pa.Array:
+        if key == "offset":
+            return pa.array(offsets)
+        status = Path(shard).stat()
+        value: pa.Scalar = {
+            "file.path": pa.scalar(shard),
+            "file.name": pa.scalar(Path(shard).name),
+            "file.size": pa.scalar(status.st_size, pa.int64()),
+            "file.modification-time": pa.scalar(status.st_mtime_ns // 10**6, pa.timestamp("ms", "UTC")),
+        }[key]
+        return pa.repeat(value, len(offsets))
+
+    def _status(self, shard: str, offset: int = 0) -> os.stat_result:
+        """The file's size now; ExecutionError where it is not the file of before."""
+        try:
+            status = os.stat(shard)
+        except FileNotFoundError:
+            raise _changed(shard, "it is gone") from None
+        if status.st_ino != self._inodes.setdefault(shard, status.st_ino):
+            raise _changed(shard, "another file has its name now")
+        if status.st_size < offset:
+            raise _changed(shard, f"it has {status.st_size} bytes, {offset} were read before")
+        return status
+
+    def close(self) -> None: ...
+
+
+def _changed(shard: str, detail: str) -> ExecutionError:
+    return ExecutionError(
+        f"file '{shard}' has changed under a running job",
+        detail=detail,
+        hint="a file that is read may only grow: rotate by writing to a new name, and watch the folder with "
+        "'source.monitor-interval'",
+    )
+
+
+def _files(root: Path) -> list[Path]:
+    """The file itself, or all below the folder, sorted; hidden ones left out."""
+    if root.is_file():
+        return [root]
+    found: list[Path] = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f[0] not in "._"]
+        found += [Path(folder, n) for n in names if n[0] not in "._"]
+    return sorted(found)
+
+
+def _cut(data: bytes, max_rows: int, *, complete: bool) -> int:
+    """How many bytes the first `max_rows` whole lines have; `complete` says that the last line needs no line break."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+    if len(ends) >= max_rows:
+        return int(ends[max_rows - 1]) + 1
+    if complete:
+        return len(data)
+    return int(ends[-1]) + 1 if len(ends) else 0

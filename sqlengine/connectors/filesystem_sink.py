@@ -1,0 +1,192 @@
+"""Writing lines into a folder, exactly once.
+
+Each writer has one file, `part-WRITER.FORMAT`, and beside it a hidden journal with a line per epoch: the epoch and the
+length that the file has with it. The rows of an epoch are written first, its journal line after them; what opens the
+folder again cuts the file to the length of the last line. So the rows of an epoch are there whole or not at all, and an
+epoch that is repeated adds nothing. Another process that reads the file at the same moment may see a part of an epoch."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from pathlib import Path
+from typing import ClassVar
+from zlib import crc32
+
+import pyarrow as pa
+from xxhash import xxh64_hexdigest
+
+from parser.errors import ExecutionError, PlanError, ServiceError
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.broker.errors import cannot_write
+from sqlengine.formats.registry import encoder_for
+
+_HEADER = b"sqlengine file sink journal 1\n"
+_MAX_JOURNAL = 1 << 16
+
+
+class FileSink:
+    """One writer's file in `folder`."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._names = table.physical.names
+        self._encoder = encoder_for(table)
+        self._fsync = fsync
+        self._pending: list[pa.Array] = []
+        name = _file_name(table, writer)
+        self._path = folder / f"{name}.{table.options['format']}"
+        self._journal = _Journal(folder / f".{name}.journal", fsync=fsync)
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._length = self._recover()
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def _recover(self) -> int:
+        """Cuts off what was written for an epoch that was not committed."""
+        size = os.fstat(self._file).st_size
+        if size < self._journal.length:
+            raise ExecutionError(
+                f"file '{self._path}' lost rows that were committed",
+                detail=f"it has {size} bytes, its journal says {self._journal.length}",
+                hint="restore it, or remove it together with its journal to begin again",
+            )
+        os.ftruncate(self._file, self._journal.length)
+        return self._journal.length
+
+    def last_epoch(self) -> int | None:
+        return self._journal.epoch
+
+    def write(self, batch: Batch) -> None:
+        if not batch.num_rows:
+            return
+        rows = batch.with_columns(batch.schema.select(self._names), [batch.column(n) for n in self._names])
+        self._pending.append(self._encoder.encode(rows))
+
+    def commit(self, epoch: int) -> int:
+        if self._journal.epoch is not None and epoch <= self._journal.epoch:
+            self._pending = []
+            return 0
+        records = [record for part in self._pending for record in part.to_pylist()]
+        if not records:
+            return 0
+        data = b"\n".join(records) + b"\n"
+        try:
+            _write_all(self._file, data, self._length)
+            if self._fsync:
+                os.fdatasync(self._file)
+            self._journal.add(epoch, self._length + len(data))
+        except OSError as error:
+            os.ftruncate(self._file, self._length)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise cannot_write(f"file '{self._path}'", error) from None
+            raise ExecutionError(f"cannot write to '{self._path}'", detail=error.strerror) from None
+        self._length += len(data)
+        self._pending = []
+        return len(records)
+
+    def close(self) -> None:
+        os.close(self._file)
+        self._journal.close()
+
+
+class _Journal:
+    """The last epoch of a file and the length that it has with it. Held open and locked: a writer is one process."""
+
+    def __init__(self, path: Path, *, fsync: bool) -> None:
+        self._path = path
+        self._fsync = fsync
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise ServiceError(f"another process writes to '{path.parent}' as the same writer") from None
+        self.epoch: int | None = None
+        self.length = 0
+        self._size = self._load()
+
+    def _load(self) -> int:
+        """Reads the entries; the journal's size up to the last whole one."""
+        data = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        if not data.startswith(_HEADER):
+            if data and not _HEADER.startswith(data):
+                raise ExecutionError(f"'{self._path}' is no journal that this version reads")
+            _write_all(self._file, _HEADER, 0)
+            return len(_HEADER)
+        size = len(_HEADER)
+        for line in data[size:].splitlines(keepends=True):
+            entry = _parse(line)
+            if entry is None:
+                break  # torn by a crash
+            self.epoch, self.length = entry
+            size += len(line)
+        os.ftruncate(self._file, size)
+        return size
+
+    def add(self, epoch: int, length: int) -> None:
+        """Writes down that the file has `length` bytes with `epoch`."""
+        if self._size > _MAX_JOURNAL:
+            self._shorten()
+        line = _entry(epoch, length)
+        try:
+            _write_all(self._file, line, self._size)
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        if self._fsync:
+            os.fdatasync(self._file)
+        self._size += len(line)
+        self.epoch, self.length = epoch, length
+
+    def _shorten(self) -> None:
+        """Only the last entry counts. The new file takes the old one's place at once, and its lock before that."""
+        fresh = self._path.with_suffix(".new")
+        file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        data = _HEADER + (_entry(self.epoch, self.length) if self.epoch is not None else b"")
+        _write_all(file, data, 0)
+        if self._fsync:
+            os.fdatasync(file)
+        os.replace(fresh, self._path)
+        os.close(self._file)
+        self._file, self._size = file, len(data)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def _entry(epoch: int, length: int) -> bytes:
+    text = f"{epoch} {length}"
+    return f"{text} {crc32(text.encode()):08x}\n".encode()
+
+
+def _parse(line: bytes) -> tuple[int, int] | None:
+    parts = line.decode("ascii", "replace").split(" ")
+    if not line.endswith(b"\n") or len(parts) != 3 or not parts[0].isdigit() or not parts[1].isdigit():
+        return None
+    entry = int(parts[0]), int(parts[1])
+    return entry if _entry(*entry) == line else None
+
+
+def _write_all(file: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        done = os.pwrite(file, view, offset)
+        view, offset = view[done:], offset + done
+
+
+def _file_name(table: Table, writer: str) -> str:
+    """Of its own for each writer and table, since two tables of a graph may write into one folder."""
+    options = "\0".join(f"{k}={v}" for k, v in sorted(table.options.items()))
+    own = xxh64_hexdigest("\0".join([writer, *table.name, str(table.physical), options]))
+    return f"part-{re.sub(r'[^A-Za-z0-9_.-]', '-', writer)[:100]}-{own[:8]}"

@@ -1,0 +1,102 @@
+"""The connectors by name, and the check of a table's WITH options against what connector and format declare. A file of
+this folder registers its connector; third parties use the entry point group 'sqlengine.connectors'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from parser.errors import PlanError
+from planner.catalog import Table
+from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
+from sqlengine.formats.options import did_you_mean, parse_options
+from sqlengine.formats.registry import format_of
+
+_connectors: dict[str, Connector] = {}
+_COMMON = {"connector": Option(required=True)}
+
+C = TypeVar("C", bound=Connector)
+
+
+def connector(name: str) -> Callable[[type[C]], type[C]]:
+    """Registers the decorated class, made without arguments, under `name`."""
+
+    def register(cls: type[C]) -> type[C]:
+        _connectors[name] = cls()
+        return cls
+
+    return register
+
+
+@cache
+def connectors() -> dict[str, Connector]:
+    """All connectors by name."""
+    from sqlengine.connectors import blackhole, datagen, filesystem, print_, topic  # noqa: F401  each registers itself
+
+    for point in entry_points(group="sqlengine.connectors"):
+        if point.name not in _connectors:
+            _connectors[point.name] = point.load()()
+    return _connectors
+
+
+def connector_of(table: Table) -> Connector:
+    """The table's connector; PlanError with what was probably meant."""
+    known = connectors()
+    name = table.options.get("connector")
+    if name is None:
+        raise PlanError(f"table '{table.display}' needs the option 'connector'", hint="one of " + ", ".join(sorted(known)))
+    if name not in known:
+        hint = did_you_mean(name, known) or "known connectors: " + ", ".join(sorted(known))
+        raise PlanError(f"unknown connector '{name}' of table '{table.display}'", hint=hint)
+    return known[name]
+
+
+def validate(table: Table) -> None:
+    """Checks the table's options, metadata keys and column types. PlanError names what is wrong; nothing is opened."""
+    found = connector_of(table)
+    declared = _declared(table, found)
+    own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
+    parse_options(own, declared, f"table '{table.display}'")
+    for column in table.metadata:
+        if column.key not in found.metadata:
+            hint = did_you_mean(column.key, found.metadata) or "keys: " + (", ".join(sorted(found.metadata)) or "none")
+            raise PlanError(f"connector '{found.name}' has no metadata '{column.key}'", hint=hint)
+    if found.needs_format:
+        chosen, options = format_of(table)
+        chosen.decoder(table.physical, options)
+
+
+def options_of(table: Table) -> dict[str, object]:
+    """The connector's options with their values, defaults filled in, those of the format left out."""
+    found = connector_of(table)
+    own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
+    return parse_options(own, _declared(table, found), f"table '{table.display}'")
+
+
+def open_source(table: Table, environment: Environment) -> Source:
+    """Opens the table for reading, after `validate`."""
+    validate(table)
+    return connector_of(table).source(table, environment)
+
+
+def open_sink(table: Table, environment: Environment) -> Sink:
+    """Opens the table for writing, after `validate`."""
+    validate(table)
+    return connector_of(table).sink(table, environment)
+
+
+def _declared(table: Table, found: Connector) -> Mapping[str, Option]:
+    """The connector's options; a # in a name stands for each column of the table."""
+    declared = dict(_COMMON)
+    if found.needs_format:
+        declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
+    for name, option in found.options.items():
+        for expanded in [name.replace("#", c.name) for c in table.physical] if "#" in name else [name]:
+            declared[expanded] = option
+    return declared
+
+
+def _is_format_option(name: str, table: Table, found: Connector) -> bool:
+    return found.needs_format and name.startswith(table.options.get("format", "") + ".")

@@ -1,0 +1,274 @@
+"""The connector 'topic': tables over topics of the broker.
+
+    CREATE TABLE clicks (…) WITH ('connector' = 'topic', 'topic' = 'clicks', 'format' = 'json')
+
+A new job begins at the latest offset unless 'scan.startup.mode' says otherwise. Rows of one epoch leave as one append per
+shard, exactly once. With 'key.fields' a row's shard is the hash (version 1, as for state) of those columns in canonical
+form, which is also the record's key; without, an epoch's rows go to one shard together, the next epoch's to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from xxhash import xxh64_hexdigest, xxh64_intdigest
+
+from parser.errors import PlanError, ServiceError, UnsupportedError
+from parser.types import BIGINT, BYTES, INT, DataType, Schema, timestamp_ltz
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
+from sqlengine.broker.errors import BrokerError, TopicNotFound
+from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
+from sqlengine.connectors.registry import connector, options_of
+from sqlengine.formats.base import Encoder
+from sqlengine.formats.options import at_least, boolean, choice, did_you_mean
+from sqlengine.formats.registry import encoder_for
+from sqlengine.state.keys import check_keys, encode
+
+IntArray = npt.NDArray[np.int64]
+
+
+@connector("topic")
+class TopicConnector:
+    name: ClassVar[str] = "topic"
+    options: ClassVar[Mapping[str, Option]] = {
+        "topic": Option(required=True, doc="the topic's name"),
+        "topic.auto-create": Option(boolean, doc="make the topic, with one shard, where it is missing; default: for sinks"),
+        "scan.startup.mode": Option(
+            choice("latest-offset", "earliest-offset", "group-offsets", "timestamp"), default="latest-offset"
+        ),
+        "scan.startup.timestamp-millis": Option(at_least(0), doc="where the mode 'timestamp' begins"),
+        "scan.bounded.mode": Option(choice("unbounded", "latest-offset"), default="unbounded"),
+        "properties.group.id": Option(doc="whose offsets the mode 'group-offsets' takes"),
+        "key.fields": Option(doc="columns, separated by ;, whose rows stay together and in order"),
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {
+        "timestamp": timestamp_ltz(3),
+        "offset": BIGINT,
+        "shard": INT,
+        "key": BYTES,
+    }
+    needs_format: ClassVar[bool] = True
+    accepts_updates: ClassVar[bool] = False
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """Reads the topic. BrokerError where it is missing, PlanError for options that contradict each other."""
+        options = options_of(table)
+        broker = _broker(environment)
+        _find(broker, table, create=options["topic.auto-create"] is True)
+        return TopicSource(broker, table, options)
+
+    def sink(self, table: Table, environment: Environment) -> Sink:
+        """Appends to the topic, which is made, with one shard, unless 'topic.auto-create' forbids it."""
+        options = options_of(table)
+        name = table.options["topic"]
+        if is_system(name):
+            raise PlanError(f"topic '{name}' belongs to the system and cannot be written")
+        for column in table.metadata:
+            if not column.virtual:
+                raise UnsupportedError(
+                    f"metadata column '{column.column.name}' cannot be written", hint="declare it METADATA VIRTUAL"
+                )
+        broker = _broker(environment)
+        shards = _find(broker, table, create=options["topic.auto-create"] is not False)
+        return TopicSink(broker, table, shards, _writer(table, environment), environment.clock)
+
+
+def _broker(environment: Environment) -> Broker:
+    if environment.broker is None:
+        raise ServiceError("there is no broker here", hint="name a data folder: --data DIR")
+    return environment.broker
+
+
+def _find(broker: Broker, table: Table, *, create: bool) -> int:
+    """The number of the topic's shards."""
+    name = table.options["topic"]
+    check_topic_name(name)
+    if create and not is_system(name):
+        return broker.create_topic(name, if_not_exists=True).shards
+    try:
+        return broker.topic(name).shards
+    except TopicNotFound:
+        near = did_you_mean(name, [t.name for t in broker.topics() if not is_system(t.name)])
+        hint = f"create it: sql topic create {name}, or set 'topic.auto-create' = 'true'"
+        raise BrokerError(
+            f"topic '{name}' of table '{table.display}' does not exist", detail=near, hint=hint
+        ) from None
+
+
+def _writer(table: Table, environment: Environment) -> str:
+    """Two tables of a graph may share a topic: each has its own epochs there."""
+    definition = "\0".join([*table.name, str(table.physical), *(f"{k}={v}" for k, v in sorted(table.options.items()))])
+    return f"{environment.writer}/{xxh64_hexdigest(definition.encode())}"
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A metadata column that somebody declared: its key and the type to give it."""
+
+    key: str
+    type: DataType
+
+
+class TopicSource:
+    """A shard is the broker's, by number as text; an offset counts records."""
+
+    def __init__(self, broker: Broker, table: Table, options: Mapping[str, object]) -> None:
+        self._broker = broker
+        self._topic = table.options["topic"]
+        self._start = _start_at(broker, table, options)
+        self._keys = [_Key(m.key, m.column.type) for m in table.metadata]
+        self.bounded = options["scan.bounded.mode"] == "latest-offset"
+        shards = range(broker.topic(self._topic).shards)
+        self._ends = [broker.end_offset(self._topic, s) for s in shards] if self.bounded else []
+
+    def shards(self) -> list[str]:
+        return [str(s) for s in range(self._broker.topic(self._topic).shards)]
+
+    def start(self, shard: str) -> int:
+        return self._start(int(shard))
+
+    def end(self, shard: str) -> int | None:
+        return self._ends[int(shard)] if self.bounded else self._broker.end_offset(self._topic, int(shard))
+
+    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+        """See `Source`. Tombstones (records without a value) give no row."""
+        number = int(shard)
+        if until is None and self.bounded:
+            if offset >= self._ends[number]:
+                return None
+            max_rows = min(max_rows, self._ends[number] - offset)
+        records = self._broker.read(self._topic, number, offset, max_records=max_rows, until=until)
+        return None if records is None else self._chunk(shard, offset, records)
+
+    def _chunk(self, shard: str, start: int, records: Records) -> Chunk:
+        columns = {k.key: _metadata(k, records) for k in self._keys}
+        values, offsets = records.values, records.offsets
+        if values.null_count:
+            present = values.is_valid()
+            values, offsets = values.filter(present), offsets[np.asarray(present)]
+            columns = {key: column.filter(present) for key, column in columns.items()}
+        return Chunk(shard, start, records.next_offset, len(values), values, offsets=offsets, metadata=columns)
+
+    def close(self) -> None: ...
+
+
+def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Callable[[int], int]:
+    """Where a new job begins in a shard."""
+    topic, mode, millis, group = (
+        table.options["topic"],
+        options["scan.startup.mode"],
+        options["scan.startup.timestamp-millis"],
+        options["properties.group.id"],
+    )
+    if mode == "timestamp":
+        if not isinstance(millis, int):
+            raise PlanError(f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'")
+        return lambda shard: broker.offset_for_time(topic, shard, millis)
+    if mode == "group-offsets":
+        if not isinstance(group, str):
+            raise PlanError(f"table '{table.display}' needs the option 'properties.group.id'")
+        return lambda shard: broker.committed(group, topic).get(shard, broker.end_offset(topic, shard))
+    if mode == "earliest-offset":
+        return lambda shard: broker.begin_offset(topic, shard)
+    return lambda shard: broker.end_offset(topic, shard)
+
+
+def _metadata(wanted: _Key, records: Records) -> pa.Array:
+    """A metadata column in the type that the table declares; keys are UTF-8 where that is a string."""
+    match wanted.key:
+        case "timestamp":
+            values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))
+        case "offset":
+            values = pa.array(records.offsets)
+        case "shard":
+            values = pa.array(np.full(records.num_rows, records.shard, np.int32))
+        case _:
+            values = records.keys if records.keys is not None else pa.nulls(records.num_rows, pa.binary())
+    return values if values.type == wanted.type.arrow else values.cast(wanted.type.arrow, safe=False)
+
+
+class TopicSink:
+    """Keeps an epoch's records until its commit. All shards but the first are appended to before it, so that its last
+    epoch is the writer's: where a crash came between, the same epoch again adds what is missing and nothing else."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(self, broker: Broker, table: Table, shards: int, writer: str, clock: Callable[[], int]) -> None:
+        self._broker = broker
+        self._topic = table.options["topic"]
+        self._shards = shards
+        self._writer = writer
+        self._clock = clock
+        self._names = table.physical.names
+        self._encoder: Encoder = encoder_for(table)
+        self._keys = _key_schema(table)
+        self._pending: list[tuple[pa.Array, list[bytes] | None]] = []
+        self._time = 0
+
+    def last_epoch(self) -> int | None:
+        return self._broker.last_epoch(self._topic, 0, self._writer)
+
+    def write(self, batch: Batch) -> None:
+        if not batch.num_rows:
+            return
+        rows = batch.with_columns(batch.schema.select(self._names), [batch.column(n) for n in self._names])
+        keys = None
+        if self._keys is not None:
+            keys = encode([c.type for c in self._keys], [batch.column(c.name) for c in self._keys], batch.num_rows)
+        self._pending.append((self._encoder.encode(rows), keys))
+        self._time = max(self._time, batch.proctime)
+
+    def commit(self, epoch: int) -> int:
+        if not self._pending:
+            return 0
+        values = pa.concat_arrays([v for v, _ in self._pending])
+        keys = None if self._keys is None else [k for _, ks in self._pending for k in ks or []]
+        written = 0
+        for shard, rows in reversed(list(enumerate(self._split(epoch, keys, len(values))))):
+            if len(rows) or shard == 0:
+                written += self._append(shard, epoch, values, keys, rows)
+        self._pending, self._time = [], 0
+        return written
+
+    def _split(self, epoch: int, keys: list[bytes] | None, count: int) -> list[IntArray]:
+        """The rows of each shard."""
+        if keys is None:
+            chosen = epoch % self._shards
+            return [np.arange(count) if s == chosen else np.empty(0, np.int64) for s in range(self._shards)]
+        shards = np.fromiter((xxh64_intdigest(k, 0) % self._shards for k in keys), np.int64, count)
+        return [np.flatnonzero(shards == s) for s in range(self._shards)]
+
+    def _append(self, shard: int, epoch: int, values: pa.Array, keys: list[bytes] | None, rows: IntArray) -> int:
+        appended = self._broker.append(
+            self._topic,
+            shard,
+            values if len(rows) == len(values) else values.take(pa.array(rows)),
+            keys=None if keys is None else [keys[i] for i in rows.tolist()],
+            timestamp_ms=self._time or self._clock(),
+            writer=self._writer,
+            epoch=epoch,
+        )
+        return 0 if appended.duplicate else len(rows)
+
+    def close(self) -> None: ...
+
+
+def _key_schema(table: Table) -> Schema | None:
+    """The columns of 'key.fields'; PlanError for one that is not in the records."""
+    text = table.options.get("key.fields")
+    if text is None:
+        return None
+    names = tuple(n.strip() for n in text.split(";"))
+    for name in names:
+        if name not in table.physical:
+            hint = did_you_mean(name, table.physical.names)
+            raise PlanError(f"'key.fields' of table '{table.display}' names no column '{name}'", hint=hint)
+    keys = table.physical.select(names)
+    check_keys(keys)
+    return keys

@@ -1,0 +1,227 @@
+"""Runs plans on Spark: it reads, partitions, shuffles, schedules, retries and keeps the offsets; the operators are ours.
+
+    records -> mapInArrow(stateless stage) -> repartitionById -> mapInArrow(keyed stage) -> one collected result a batch
+
+All of it happens in `foreachBatch`, one job a batch. Watermarks, lateness and order of rows are decided by the data
+within a batch as the embedded executor decides them when it reads shard by shard."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow import fs
+
+from parser.errors import ServiceError
+from sqlengine.batch import Batch
+from sqlengine.executors.spark_worker import EXCHANGE, SparkPlan, Step, run_keyed, run_stateless
+from sqlengine.executors.wire import decode_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+_DDL: Final = "partition int, stage int, shard string, offset bigint, sequence bigint, part int, port int, batch binary"
+STEP_FORMAT: Final = 1
+
+# Rows by (stage, port), in order; stage 0 is the stateless one, 1 the keyed one. Called once a batch, and again with
+# equal rows when a batch is repeated: what it writes must be found under the batch's number.
+Deliver = Callable[[int, list[tuple[int, int, Batch]]], None]
+
+
+def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) -> SparkSession:
+    """A small local session whose Python workers can import what this process can. `options` are Spark's, with `__` for
+    the dots."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ServiceError("Spark is not installed", hint="install sqlengine[spark]") from error
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    settings = {
+        "spark.driver.memory": memory,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        # A regular expression of Spark's own recurses deeply over long messages.
+        "spark.driver.extraJavaOptions": "-Xss4m",
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+        # A file is read by one task, so that its lines stay in order.
+        "spark.sql.files.maxPartitionBytes": "1g",
+        "spark.sql.files.openCostInBytes": "1g",
+        **{name.replace("__", "."): value for name, value in options.items()},
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def read_segments(spark: SparkSession, name: str, folder: str, *, files_per_batch: int = 1000) -> DataFrame:
+    """A stream of the lines of the files in a folder, oldest file first. Files are named SHARD.OFFSET.ANYTHING: pieces of
+    the shards' logs, ordered by offset, each complete when it appears."""
+    stream = spark.readStream.name(name).format("text").option("maxFilesPerTrigger", files_per_batch)
+    return stream.load(folder).selectExpr("value AS record", "_metadata.file_name AS file")
+
+
+def _numbered(lines: DataFrame) -> DataFrame:
+    """Lines with their places, by the files' names; a sequence number grows with the lines of a file."""
+    return lines.selectExpr(
+        "split_part(file, '.', 1) AS shard",
+        "cast(split_part(file, '.', 2) AS bigint) AS offset",
+        "monotonically_increasing_id() AS sequence",
+        "cast(record AS binary) AS record",
+    )
+
+
+class SparkRunner:
+    """Runs one graph's plans. `folder` (a URI) keeps what was fixed for each batch and the state; `plans` by version of
+    the graph: that of a batch which is repeated may be older than `version`, the one for new batches.
+
+    `partitions` may differ from what it was in an earlier run: the buckets move."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plans: Mapping[int, SparkPlan],
+        version: int,
+        folder: str,
+        deliver: Deliver,
+        partitions: int = 2,
+        seed: int = 0,
+        clock: Callable[[], int] = lambda: int(time() * 1000),
+    ) -> None:
+        self._spark = spark
+        self._plans = plans
+        self._version = version
+        self._folder = folder
+        self._deliver = deliver
+        self._partitions = partitions
+        self._seed = seed
+        self._clock = clock
+        self._system, self._path = fs.FileSystem.from_uri(folder)
+        self._system.create_dir(f"{self._path}/steps", recursive=True)
+
+    def start(self, stream: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Reads all that `read_segments` has now, in batches, and stops."""
+        query = stream.writeStream.foreachBatch(lambda lines, batch: self.run(_numbered(lines), batch))
+        return query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+    def run(self, records: DataFrame, batch: int) -> None:
+        """One batch: `records` has the columns shard, offset, sequence and record (bytes), in order within a shard. May
+        be called again for the last batch: it then gives the same rows."""
+        step = self._fix(batch, end=False)
+        if step.end:
+            raise ServiceError("the input was ended before", hint="begin with an empty state folder")
+        self._execute(records, step)
+
+    def finish(self) -> None:
+        """The end of bounded input: all that is open comes out."""
+        last = self._last_step(2**62)
+        if last is None or not last.end:
+            last = self._fix(-1 if last is None else last.batch + 1, end=True)
+        nothing = self._spark.createDataFrame([], "shard string, offset bigint, sequence bigint, record binary")
+        self._execute(nothing, last)
+
+    def _execute(self, records: DataFrame, step: Step) -> None:
+        if step.version not in self._plans:
+            raise ServiceError(
+                f"batch {step.batch} was begun with version {step.version} of the graph, which is not here",
+                hint="keep the versions of a graph until their last batch is done",
+            )
+        plan = self._plans[step.version]
+        frames = records.mapInArrow(lambda batches: run_stateless(plan, step, batches), _DDL)
+        if plan.keyed is not None:
+            frames = frames.unionByName(self._ticks(step)).repartitionById(step.partitions, "partition")
+            folder = self._folder
+            frames = frames.mapInArrow(lambda batches: run_keyed(plan, step, folder, batches), _DDL)
+        self._deliver(step.batch, _results(frames.toArrow()))
+
+    def _ticks(self, step: Step) -> DataFrame:
+        """A frame without a batch for each partition: all of them run, whether they have rows or not."""
+        return self._spark.range(step.partitions).selectExpr(
+            "cast(id AS int) AS partition",
+            f"{EXCHANGE} AS stage",
+            "'' AS shard",
+            "0L AS offset",
+            "0L AS sequence",
+            "0 AS part",
+            "0 AS port",
+            "cast(NULL AS binary) AS batch",
+        )
+
+    def _fix(self, batch: int, *, end: bool) -> Step:
+        """What the batch depends on besides its rows: as an earlier attempt wrote it down, or as it is now."""
+        path = f"{self._path}/steps/{batch:012}.json"
+        held = self._read_step(path)
+        if held is not None:
+            return held
+        last = self._last_step(batch)
+        step = Step(
+            batch=batch,
+            version=self._version,
+            proctime=self._clock(),
+            seed=(self._seed + (batch + 1) * 0x9E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF,
+            partitions=self._partitions,
+            previous=-1 if last is None else last.batch,
+            previous_partitions=0 if last is None else last.partitions,
+            end=end,
+            format=STEP_FORMAT,
+        )
+        with self._system.open_output_stream(path) as stream:
+            stream.write(msgspec.json.encode(step))
+        self._forget(step.previous)
+        return step
+
+    def _last_step(self, before: int) -> Step | None:
+        """The newest batch below `before` that was begun."""
+        files = self._system.get_file_info(fs.FileSelector(f"{self._path}/steps"))
+        older = [f for f in files if int(f.base_name.removesuffix(".json")) < before]
+        return self._read_step(max(older, key=lambda f: str(f.base_name)).path) if older else None
+
+    def _read_step(self, path: str) -> Step | None:
+        """None where there is none, or only a part of one: then nothing has begun with it."""
+        if self._system.get_file_info(path).type is not fs.FileType.File:
+            return None
+        with self._system.open_input_stream(path) as stream:
+            data = stream.read()
+        try:
+            step = msgspec.json.decode(data, type=Step)
+        except msgspec.DecodeError:
+            return None
+        if step.format != STEP_FORMAT:
+            raise ServiceError(
+                f"'{path}' has format {step.format}, this version reads {STEP_FORMAT}",
+                hint="go on with the version that wrote it, or begin with an empty folder",
+            )
+        return step
+
+    def _forget(self, previous: int) -> None:
+        """Drops what no attempt can ask for any more: a batch that begins means that the one before is committed."""
+        old = self._last_step(previous)
+        if old is not None:
+            path = f"{self._path}/state/{old.batch:012}"
+            if self._system.get_file_info(path).type is fs.FileType.Directory:
+                self._system.delete_dir(path)
+            self._system.delete_file(f"{self._path}/steps/{old.batch:012}.json")
+
+
+def _results(frames: pa.Table) -> list[tuple[int, int, Batch]]:
+    """Decoded, in an order that does not depend on how the tasks ran."""
+    ordered = frames.sort_by(
+        [(n, "ascending") for n in ("stage", "port", "partition", "shard", "offset", "sequence", "part")]
+    )
+    columns = zip(*(ordered[n].to_pylist() for n in ("stage", "port", "batch")), strict=True)
+    return [(stage, port, decode_batch(data)) for stage, port, data in columns]

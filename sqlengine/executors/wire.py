@@ -1,0 +1,144 @@
+"""Batches and tables as bytes, for the ways between processes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import ServiceError
+from parser.types import Schema
+from sqlengine.batch import Batch
+from sqlengine.state.columns import IntArray
+from sqlengine.state.keys import BUCKET_HASH_VERSION, BUCKETS
+from sqlengine.state.table import BUCKET
+
+BATCH_FORMAT: Final = 1
+STATE_FILE_FORMAT: Final = 1
+
+_ABOUT = b"sqlengine.batch"
+_BEFORE, _KIND = "#before", "#kind"
+
+
+class _BatchAbout(msgspec.Struct):
+    """What stands in the metadata of an encoded batch."""
+
+    format: int
+    schema: Schema
+    num_rows: int
+    proctime: int
+    watermark: int
+    origin: str
+    seed: int
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """All that a batch is, but for what is remembered about it."""
+    about = _BatchAbout(
+        BATCH_FORMAT, batch.schema, batch.num_rows, batch.proctime, batch.watermark, batch.origin, batch.seed
+    )
+    # Positions, not names: Spark never looks inside, and Arrow allows equal names anyway.
+    names, columns = [str(i) for i in range(len(batch.columns))], list(batch.columns)
+    if batch.row_watermarks is not None:
+        names, columns = [*names, _BEFORE], [*columns, pa.array(batch.row_watermarks)]
+    if batch.kinds is not None:
+        names, columns = [*names, _KIND], [*columns, pa.array(batch.kinds)]
+    rows = pa.RecordBatch.from_arrays(columns, names=names)
+    rows = rows.replace_schema_metadata({_ABOUT: msgspec.json.encode(about)})
+    return _ipc(rows.schema, [rows])
+
+
+def decode_batch(data: bytes) -> Batch:
+    """The batch that was encoded; ServiceError when another version wrote it."""
+    reader = pa.ipc.open_stream(data)
+    text = reader.schema.metadata[_ABOUT]
+    if (found := msgspec.json.decode(text)["format"]) != BATCH_FORMAT:
+        raise ServiceError(f"a batch in flight has format {found}, this version reads {BATCH_FORMAT}")
+    about = msgspec.json.decode(text, type=_BatchAbout)
+    rows = reader.read_next_batch()
+    held = dict(zip(rows.schema.names, rows.columns, strict=True))
+    before, kinds = held.pop(_BEFORE, None), held.pop(_KIND, None)
+    return Batch(
+        about.schema,
+        tuple(held.values()),
+        about.num_rows,
+        about.proctime,
+        about.watermark,
+        None if before is None else before.to_numpy(),
+        None if kinds is None else kinds.to_numpy(),
+        about.origin,
+        about.seed,
+    )
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """The state of one operator for some buckets, at the end of one batch. `tables` are dumps, `shared` those that every
+    partition has alike (the watermarks of the shards)."""
+
+    tables: Mapping[str, pa.Table]
+    shared: Mapping[str, pa.Table]
+
+
+def encode_state(state: StateFile) -> bytes:
+    """A header (JSON, its length before it), the tables as Arrow IPC, a checksum of all before it. Rows are sorted by
+    bucket, and the header says for each bucket where its rows begin."""
+    blobs: list[bytes] = []
+    about: dict[str, object] = {}
+    for name, table in {**state.tables, **state.shared}.items():
+        ordered = table.take(np.argsort(table[BUCKET].to_numpy(), kind="stable"))
+        starts = np.searchsorted(ordered[BUCKET].to_numpy(), np.arange(BUCKETS + 1)).tolist()
+        blobs.append(_ipc(ordered.schema, ordered.combine_chunks().to_batches()))
+        about[name] = {"length": len(blobs[-1]), "shared": name in state.shared, "starts": starts}
+    header = {"format": STATE_FILE_FORMAT, "bucket_hash": BUCKET_HASH_VERSION, "tables": about}
+    head = json.dumps(header).encode()
+    body = b"".join([len(head).to_bytes(4, "little"), head, *blobs])
+    return body + zlib.crc32(body).to_bytes(4, "little")
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether a state file was written to its end."""
+    return len(data) > 8 and zlib.crc32(data[:-4]).to_bytes(4, "little") == data[-4:]
+
+
+def decode_state(data: bytes, buckets: Sequence[int]) -> StateFile:
+    """The state of `buckets`, and what is shared. ServiceError for other formats."""
+    size = int.from_bytes(data[:4], "little")
+    header = json.loads(data[4 : 4 + size])
+    if (header["format"], header["bucket_hash"]) != (STATE_FILE_FORMAT, BUCKET_HASH_VERSION):
+        raise ServiceError(
+            f"a state file has format {header['format']} and bucket hash {header['bucket_hash']}, this version reads"
+            f" {STATE_FILE_FORMAT} and {BUCKET_HASH_VERSION}",
+            hint="go on with the version that wrote it, or begin with an empty state folder",
+        )
+    tables: dict[str, pa.Table] = {}
+    shared: dict[str, pa.Table] = {}
+    at = 4 + size
+    for name, about in header["tables"].items():
+        rows = pa.ipc.open_stream(memoryview(data)[at : at + about["length"]]).read_all()
+        at += about["length"]
+        if about["shared"]:
+            shared[name] = rows
+        else:
+            tables[name] = rows.take(_rows_of(about["starts"], buckets))
+    return StateFile(tables, shared)
+
+
+def _rows_of(starts: Sequence[int], buckets: Sequence[int]) -> IntArray:
+    parts = [np.arange(starts[b], starts[b + 1]) for b in buckets]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _ipc(schema: pa.Schema, rows: Sequence[pa.RecordBatch]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -1,0 +1,210 @@
+"""The format 'csv': a record is a line of fields by position, as Flink reads and writes it (RFC 4180)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import PlanError
+from parser.types import Schema
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
+from sqlengine.formats.csv_encode import CsvEncoder
+from sqlengine.formats.csv_values import Dialect, FromText, Unreadable, columns_at_once, from_text
+from sqlengine.formats.options import boolean, character, parse_options
+from sqlengine.formats.registry import format_, wanted
+
+
+def delimiter(text: str) -> str:
+    """A single character; a tab may be written as an escape."""
+    return character(text.replace("\\t", "\t"))
+
+
+@format_("csv")
+class CsvFormat:
+    """Flink's CSV format. `write-bigdecimal-in-scientific-notation` is accepted without effect: decimals are always
+    written plainly."""
+
+    name: ClassVar[str] = "csv"
+    line_separated: ClassVar[bool] = True
+    options: ClassVar[Mapping[str, Option]] = {
+        "field-delimiter": Option(delimiter, default=","),
+        "quote-character": Option(character, default='"'),
+        "disable-quote-character": Option(boolean, default="false"),
+        "allow-comments": Option(boolean, default="false", doc="records that begin with # give nothing"),
+        "ignore-parse-errors": Option(boolean, default="false", doc="bad values are NULL, bad records are skipped"),
+        "array-element-delimiter": Option(default=";"),
+        "escape-character": Option(character),
+        "null-literal": Option(doc="the text that stands for NULL"),
+        "write-bigdecimal-in-scientific-notation": Option(boolean, default="true"),
+    }
+
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
+        return CsvDecoder(schema, wanted(schema, columns), self._dialect(options))
+
+    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
+        return CsvEncoder(schema, self._dialect(options))
+
+    def _dialect(self, options: Mapping[str, str]) -> Dialect:
+        values = parse_options(options, self.options, "format 'csv'")
+        if values["disable-quote-character"] and "quote-character" in options:
+            raise PlanError("'quote-character' and 'disable-quote-character' of format 'csv' exclude each other")
+        escape, null = values["escape-character"], values["null-literal"]
+        return Dialect(
+            delimiter=str(values["field-delimiter"]),
+            quote="" if values["disable-quote-character"] else str(values["quote-character"]),
+            escape="" if escape is None else str(escape),
+            null=None if null is None else str(null),
+            elements=str(values["array-element-delimiter"]),
+            comments=bool(values["allow-comments"]),
+            lenient=bool(values["ignore-parse-errors"]),
+        )
+
+
+class Malformed(Exception):
+    """A record is no line of the right number of fields."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A column to read: where it stands in a record, and how its text becomes a value."""
+
+    name: str
+    index: int
+    convert: FromText
+
+
+class CsvDecoder:
+    def __init__(self, schema: Schema, columns: Schema, dialect: Dialect) -> None:
+        self._columns = columns
+        self._width = len(schema)
+        self._dialect = dialect
+        self._places = [_Place(c.name, schema.index(c.name), from_text(c.type, dialect)) for c in columns]
+
+    def decode(self, records: pa.Array) -> Decoded:
+        """See `Decoder`. An empty record and, where they are allowed, a comment gives nothing."""
+        lines: list[list[str | None]] = []
+        rows: list[int] = []
+        bad: list[BadRecord] = []
+        for i, record in enumerate(records.to_pylist()):
+            try:
+                fields = self._fields(record)
+            except Malformed as error:
+                if not self._dialect.lenient:
+                    bad.append(BadRecord(i, str(error)))
+                continue
+            if fields is not None:
+                lines.append(fields)
+                rows.append(i)
+        return self._typed(lines, rows, bad, len(records))
+
+    def _typed(self, lines: list[list[str | None]], rows: list[int], bad: list[BadRecord], total: int) -> Decoded:
+        texts = [[line[p.index] for line in lines] for p in self._places]
+        columns = columns_at_once(texts, [c.type for c in self._columns])
+        if columns is None:
+            columns, rows = self._one_by_one(texts, rows, bad)
+        index = None if len(rows) == total else np.array(rows, np.int64)
+        return Decoded(columns, len(rows), index, tuple(sorted(bad, key=lambda b: b.row)))
+
+    def _one_by_one(
+        self, texts: list[list[str | None]], rows: list[int], bad: list[BadRecord]
+    ) -> tuple[tuple[pa.Array, ...], list[int]]:
+        kept: list[int] = []
+        values: list[list[object]] = [[] for _ in self._places]
+        for k, row in enumerate(rows):
+            try:
+                one = [self._value(place, column[k]) for place, column in zip(self._places, texts, strict=True)]
+            except Unreadable as error:
+                bad.append(BadRecord(row, str(error)))
+                continue
+            kept.append(row)
+            for column, value in zip(values, one, strict=True):
+                column.append(value)
+        arrays = tuple(pa.array(v, c.type.arrow) for v, c in zip(values, self._columns, strict=True))
+        return arrays, kept
+
+    def _value(self, place: _Place, text: str | None) -> object:
+        if text is None:
+            return None
+        try:
+            return place.convert(text)
+        except Unreadable as error:
+            if self._dialect.lenient:
+                return None
+            raise Unreadable(f"column '{place.name}': {error}") from None
+
+    def _fields(self, record: bytes) -> list[str | None] | None:
+        """As many fields as the table has columns; None for a record that gives nothing."""
+        try:
+            text = record.decode()
+        except UnicodeDecodeError as error:
+            raise Malformed(f"malformed CSV: {error}") from None
+        if not text or (self._dialect.comments and text.lstrip().startswith("#")):
+            return None
+        fields = self._split(text)
+        if len(fields) > self._width or (len(fields) < self._width and not self._dialect.lenient):
+            raise Malformed(f"malformed CSV: {len(fields)} fields, the table has {self._width} columns")
+        fields += [None] * (self._width - len(fields))
+        return fields
+
+    def _split(self, text: str) -> list[str | None]:
+        dialect = self._dialect
+        if (not dialect.quote or dialect.quote not in text) and (not dialect.escape or dialect.escape not in text):
+            fields: list[str | None] = list(text.split(dialect.delimiter))
+        else:
+            fields = list(_split_carefully(text, dialect))
+        if dialect.null is not None:
+            return [None if f == dialect.null else f for f in fields]
+        return fields
+
+
+def _split_carefully(text: str, dialect: Dialect) -> list[str]:
+    """Fields of a record that has quotes or escapes. A quote counts at the beginning of a field only."""
+    fields: list[str] = []
+    at = 0
+    while True:
+        if dialect.quote and text.startswith(dialect.quote, at):
+            field, at = _quoted(text, at + 1, dialect)
+        else:
+            field, at = _bare(text, at, dialect)
+        fields.append(field)
+        if at >= len(text):
+            return fields
+        at += 1  # the delimiter
+        if at == len(text):
+            return [*fields, ""]
+
+
+def _bare(text: str, at: int, dialect: Dialect) -> tuple[str, int]:
+    """The field from `at` to the next delimiter, and where that is."""
+    field = ""
+    while at < len(text) and text[at] != dialect.delimiter:
+        at += text[at] == dialect.escape and at + 1 < len(text)
+        field += text[at]
+        at += 1
+    return field, at
+
+
+def _quoted(text: str, at: int, dialect: Dialect) -> tuple[str, int]:
+    """The field whose opening quote is before `at`, and where the delimiter behind it is."""
+    parts: list[str] = []
+    while at < len(text):
+        if text[at] == dialect.escape and at + 1 < len(text):
+            parts.append(text[at + 1])
+            at += 2
+        elif text[at] != dialect.quote:
+            parts.append(text[at])
+            at += 1
+        elif text.startswith(dialect.quote, at + 1):
+            parts.append(dialect.quote)
+            at += 2
+        elif at + 1 < len(text) and text[at + 1] != dialect.delimiter:
+            raise Malformed(f"malformed CSV: a quoted field goes on at character {at + 2}")
+        else:
+            return "".join(parts), at + 1
+    raise Malformed("malformed CSV: a quote is not closed")

@@ -1,0 +1,91 @@
+"""What the engine counts, in Prometheus' form; every name is declared in this file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from sqlengine import expressions
+from sqlengine.engine import Engine
+from sqlengine.operators.rules import RulesOperator
+
+
+class EngineCollector:
+    """Reads the engine's counters when it is asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        runner = self._engine.graph.runner
+        progress = runner.progress
+        yield _counter("records_in", "Records read from sources", progress.rows_in)
+        yield _counter("epochs", "Epochs processed", progress.epochs)
+        yield _counter("dead_letters", "Rows and records set aside", progress.dead_letters)
+        yield self._sinks()
+        yield self._jobs()
+        yield self._job_rows()
+        yield from self._operators()
+        yield from self._rules()
+        yield GaugeMetricFamily("sqlengine_memory_bytes", "Resident memory of the process", resident_bytes())
+
+    def _sinks(self) -> Metric:
+        family = CounterMetricFamily("sqlengine_sink_records", "Rows written", labels=["table"])
+        runner = self._engine.graph.runner
+        for name, rows in list(runner.progress.rows_out.items()):
+            sink = runner.executor.plan.sinks.get(name)
+            table = sink.sink.table if sink is not None else None
+            family.add_metric([table.display if table is not None else name], rows)
+        return family
+
+    def _jobs(self) -> Metric:
+        family = GaugeMetricFamily("sqlengine_jobs", "Jobs by state", labels=["state"])
+        for state, number in Counter(j.state.value for j in self._engine.jobs()).items():
+            family.add_metric([state], number)
+        return family
+
+    def _job_rows(self) -> Metric:
+        family = CounterMetricFamily("sqlengine_job_records", "Rows that a job's rules gave", labels=["job"])
+        for job, rows in self._engine.rows_by_job().items():
+            family.add_metric([job], rows)
+        return family
+
+    def _operators(self) -> Iterator[Metric]:
+        totals: Counter[str] = Counter(expressions.counters)
+        for node in list(self._engine.graph.executor.running.values()):
+            totals.update(node.context.counters)
+        totals.update(self._engine.graph.checkpoints.counters)
+        for name, value in sorted(totals.items()):
+            yield _counter(name, f"Operators: {name.replace('_', ' ')}", value)
+
+    def _rules(self) -> Iterator[Metric]:
+        totals: Counter[str] = Counter()
+        rules = 0
+        for node in list(self._engine.graph.executor.running.values()):
+            if isinstance(node.operator, RulesOperator):
+                totals.update(node.operator.compiled.ruleset.counters.as_dict())
+                rules += len(node.operator.compiled.plan.predicates)
+        yield GaugeMetricFamily("sqlengine_rules", "Filters evaluated as rules", rules)
+        for name, value in totals.items():
+            yield _counter(f"rules_{name}", f"Rules: {name.replace('_', ' ')}", value)
+
+
+def _counter(name: str, help_text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"sqlengine_{name}", help_text, value)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def render(engine: Engine) -> bytes:
+    """All metrics as text."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(EngineCollector(engine))  # type: ignore[arg-type]
+    return generate_latest(registry)

@@ -1,0 +1,123 @@
+CREATE VIEW v (a, b) COMMENT 'x' AS SELECT 1, 2;
+--> CreateView
+-->   name: v
+-->   columns: a, b
+-->   query: (Select [1 2])
+
+CREATE TEMPORARY VIEW IF NOT EXISTS v AS SELECT * FROM t WHERE a = 1;
+--> CreateView
+-->   name: v
+-->   query: (Select [(Star)] from_=(From (Table t)) where=(Where (EQ a 1)))
+-->   temporary: True
+-->   if_not_exists: True
+
+CREATE TEMPORARY SYSTEM FUNCTION IF NOT EXISTS f AS 'module.f' LANGUAGE PYTHON;
+--> CreateFunction
+-->   name: f
+-->   class_name: module.f
+-->   language: PYTHON
+-->   temporary: True
+-->   if_not_exists: True
+
+CREATE FUNCTION c.d.f AS 'org.F';
+--> CreateFunction
+-->   name: c, d, f
+-->   class_name: org.F
+-->   language: JAVA
+
+INSERT INTO c.d.t (a, b) SELECT a, b FROM s;
+--> Insert
+-->   target: c, d, t
+-->   columns: a, b
+-->   query: (Select [a b] from_=(From (Table s)))
+
+INSERT INTO t (SELECT 1);
+--> Insert
+-->   target: t
+-->   query: (Subquery (Select [1]))
+
+INSERT INTO t VALUES (1, 'a'), (2, 'b;''c');
+--> Insert
+-->   target: t
+-->   query: (Values [(Tuple [1 'a']) (Tuple [2 'b;'c'])])
+
+EXECUTE STATEMENT SET BEGIN
+  INSERT INTO a SELECT 1;
+  INSERT INTO b SELECT CASE WHEN x THEN 1 END;
+END;
+--> StatementSet
+-->   Insert
+-->     target: a
+-->     query: (Select [1])
+-->   Insert
+-->     target: b
+-->     query: (Select [(Case ifs=[(If x true=1)])])
+
+BEGIN STATEMENT SET; INSERT INTO a SELECT 1; END; SELECT 1;
+--> StatementSet
+-->   Insert
+-->     target: a
+-->     query: (Select [1])
+--> Query
+-->   query: (Select [1])
+
+EXPLAIN CHANGELOG_MODE, ESTIMATED_COST INSERT INTO a SELECT 1;
+--> Explain
+-->   statement: Insert
+-->     target: a
+-->     query: (Select [1])
+-->   details: CHANGELOG_MODE, ESTIMATED_COST
+
+EXPLAIN PLAN FOR SELECT 1;
+--> Explain
+-->   statement: Query
+-->     query: (Select [1])
+
+EXPLAIN STATEMENT SET BEGIN INSERT INTO a SELECT 1; END;
+--> Explain
+-->   statement: StatementSet
+-->     Insert
+-->       target: a
+-->       query: (Select [1])
+
+SHOW TABLES FROM db LIKE 'a%'; SHOW CREATE VIEW v; SHOW COLUMNS IN t; SHOW CURRENT CATALOG; SHOW USER FUNCTIONS;
+SHOW JOBS; DESCRIBE a.b; DESC EXTENDED t; USE CATALOG c; USE c.d;
+--> Show
+-->   what: TABLES
+-->   name: db
+-->   like: a%
+--> Show
+-->   what: CREATE VIEW
+-->   name: v
+--> Show
+-->   what: COLUMNS
+-->   name: t
+--> Show
+-->   what: CURRENT CATALOG
+--> Show
+-->   what: USER FUNCTIONS
+--> Show
+-->   what: JOBS
+--> Describe
+-->   name: a, b
+--> Describe
+-->   name: t
+--> Use
+-->   name: c
+-->   catalog: True
+--> Use
+-->   name: c, d
+
+SET; SET 'a.b' = 'it''s'; SET table.exec.mini-batch.size = 100; RESET 'a.b'; RESET; RESET a.b;
+--> Set
+--> Set
+-->   key: a.b
+-->   value: it's
+--> Set
+-->   key: table.exec.mini-batch.size
+-->   value: 100
+--> Reset
+-->   key: a.b
+--> Reset
+--> Reset
+-->   key: a.b

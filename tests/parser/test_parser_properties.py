@@ -1,0 +1,124 @@
+"""What holds for all texts: bad ones end in a SqlError with a place in the text, good ones know where their parts are."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import sqlglot
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from parser import parse, parse_condition, parse_pieces
+from parser.dialect import Flink, position_of
+from parser.errors import SqlError
+from parser.statements import Insert, Query, Statement
+from tests.parser.cases import read
+
+HERE = Path(__file__).parent
+STATEMENTS = [case.sql for path in sorted((HERE / "statements").glob("*.sql")) for case in read(path)]
+EXPRESSIONS = [case.sql for path in sorted((HERE / "expressions").glob("*.sql")) for case in read(path)]
+BAD = [case.sql for path in sorted((HERE.parent / "errors" / "parser").glob("*.sql")) for case in read(path)]
+WORDS = "( ) [ ] , . ; ' ` < > = * - /* */ /*+ -- \n \\ 1 1e 0x X' NOT IN IS AS FROM SELECT CASE END TABLE ROW < a.b"
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A statement of the data files with some of its text removed, doubled, or replaced by other words."""
+    text = draw(st.sampled_from(STATEMENTS + BAD))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        new = draw(st.sampled_from(["", text[start:end] * 2, *WORDS.split(" ")]) | st.text(max_size=4))
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _check(text: str) -> None:
+    lines = text.split("\n")
+    for found in parse_pieces(text):
+        if isinstance(found, SqlError):
+            assert found.position is not None
+            assert 1 <= found.position.column <= len(lines[found.position.line - 1]) + 1
+        else:
+            assert isinstance(found, Statement)
+
+
+@settings(deadline=1000, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@given(mutated())
+def test_mutated_statements_give_statements_or_errors(text: str) -> None:
+    _check(text)
+
+
+@settings(deadline=1000, max_examples=200)
+@given(st.text(max_size=80) | st.binary(max_size=80).map(lambda b: b.decode("latin-1")))
+def test_random_text_gives_statements_or_errors(text: str) -> None:
+    _check(text)
+    _check("SELECT " + text)
+
+
+NESTED = [
+    ("SELECT {}1{}", "(", ")"),
+    ("SELECT {}1{}", "f(", ")"),
+    ("SELECT {}1{}", "f(a => ", ")"),
+    ("SELECT {}1{}", "NOT ", ""),
+    ("SELECT {}1{}", "- ", ""),
+    ("SELECT {}1{}", "CASE WHEN 1 THEN ", " END"),
+    ("SELECT {}1{}", "a IN (SELECT ", ")"),
+    ("SELECT CAST(a AS {}INT{})", "ARRAY<", ">"),
+    ("SELECT CAST(a AS {}INT{})", "ROW<a ", ">"),
+    ("SELECT * FROM {}t{}", "(SELECT * FROM ", ")"),
+    ("SELECT * FROM {}t{}", "(", ")"),
+    ("{}SELECT 1{}", "(", ")"),
+    ("SELECT 1 FROM t GROUP BY {}a{}", "ROLLUP (", ")"),
+    ("SELECT {}1{}", "JSON_OBJECT('a' VALUE ", ")"),
+]
+
+
+@pytest.mark.parametrize(("frame", "opening", "closing"), NESTED)
+def test_nesting_is_bounded(frame: str, opening: str, closing: str) -> None:
+    assert parse(frame.format(opening * 40, closing * 40))
+    for depth in (130, 5000):
+        with pytest.raises(SqlError, match="nested too deeply") as caught:
+            parse(frame.format(opening * depth, closing * depth))
+        assert caught.value.position is not None
+
+
+@pytest.mark.parametrize("text", ["/*+", "/*", "X'", "'`", "a.", "${", "(", "`", ";", "1.", "-", "a'"])
+def test_hostile_repetition_takes_linear_time(text: str) -> None:
+    start = time.process_time()
+    list(parse_pieces(text * 20_000))
+    assert time.process_time() - start < 5
+
+
+def test_a_wide_condition_is_no_deep_one() -> None:
+    node = parse_condition(" OR ".join(f"LOWER(`a`) LIKE '%{i}' ESCAPE '\\'" for i in range(1100)))
+    count = 1
+    while isinstance(node, exp.Or):
+        count, node = count + 1, node.this
+    assert count == 1100
+
+
+def _text_at(text: str, node: exp.Expression) -> str:
+    place = position_of(node)
+    assert place is not None
+    return text.split("\n")[place.line - 1][place.column - 1 :]
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_nodes_are_where_they_say(text: str) -> None:
+    script = "SELECT 1;\n  " + text
+    for statement in parse(script)[1:]:
+        if isinstance(statement, (Query, Insert)):
+            for node in statement.query.find_all(exp.Identifier, exp.Anonymous, exp.Literal):
+                there = _text_at(script, node).upper().lstrip("`")
+                start = "'" if isinstance(node, exp.Literal) and node.is_string else node.name.upper()
+                assert there.startswith(start)
+
+
+@pytest.mark.parametrize("text", [e for e in EXPRESSIONS if "JSON_" not in e])
+def test_what_the_dialect_writes_reads_back(text: str) -> None:
+    tree = sqlglot.parse_one(text, dialect=Flink)
+    assert sqlglot.parse_one(tree.sql(dialect=Flink), dialect=Flink) == tree

@@ -1,0 +1,6 @@
+SELECT a + 1 AS x, a + b AS y, a * 1.5 AS z, -a AS w FROM t;
+SELECT a FROM t WHERE a = 1 AND b = 1 AND (s = 'x' OR (s = 'y' OR s = 'z')) AND ((bo));
+SELECT a FROM t WHERE s LIKE 'a!%%' ESCAPE '!' AND s NOT LIKE 'b%' AND s IS NOT NULL AND bo IS NOT TRUE;
+SELECT CASE a WHEN 1 THEN 'one' WHEN 2 THEN 'two' END AS x, a BETWEEN SYMMETRIC 2 AND 1 AS y FROM t;
+SELECT COALESCE(a, 0) AS x, CAST(s AS INT) AS y, TRY_CAST(s AS DATE) AS z, '1' < a AS w FROM t;
+SELECT EXTRACT(DAY FROM ts) AS x, FLOOR(ts TO HOUR) AS y, ts + INTERVAL '1' DAY AS z, ts > '2024-01-01 00:00:00' AS w FROM e;

@@ -1,0 +1,5 @@
+SELECT x FROM (SELECT a + 1 AS x, LOWER(s) AS y, b FROM t) WHERE x + x > b;
+SELECT y + y AS z FROM (SELECT a + 1 AS x, a * 2 AS y FROM t);
+-- what many jobs share keeps all columns
+SELECT k FROM e;
+SELECT low || low AS l FROM c;

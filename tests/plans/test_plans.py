@@ -1,0 +1,65 @@
+"""Plans as text: for every `.sql` file of a folder, what the pass of that name makes of each statement (in `binder`:
+what the statement is bound to). The expected text is beside it in a `.plan` file; `pytest --update` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parser import parse
+from parser.statements import Statement
+from planner import bind, explain
+from planner.catalog import Catalog
+from planner.logical import LogicalPlan
+from planner.optimizer import PASSES
+
+FOLDER = Path(__file__).parent
+NAMES = [p.__name__ for p in PASSES]
+
+
+def tables() -> Catalog:
+    catalog = Catalog()
+    for statement in parse((FOLDER / "tables.sql").read_text()):
+        bound = bind(statement, catalog, {})
+        assert not isinstance(bound, tuple)
+        catalog = catalog.put(bound)
+    return catalog
+
+
+def plans(statement: Statement, folder: str, catalog: Catalog) -> Iterator[str]:
+    bound = bind(statement, catalog, {}, job="job")
+    assert isinstance(bound, tuple)
+    for sink in bound:
+        if folder == "binder":
+            yield explain(sink) + f"\n  : {sink.schema}"
+        else:
+            yield before_and_after(sink, NAMES.index(folder))
+
+
+def before_and_after(plan: LogicalPlan, index: int) -> str:
+    """The plan after all passes before this one, and after this one; no later pass runs."""
+    for run in PASSES[:index]:
+        plan = run(plan)
+    after = PASSES[index](plan)
+    assert after.schema == plan.schema
+    changed = after.digest != plan.digest
+    return f"{explain(plan)}\n-->\n{explain(after) if changed else '(unchanged)'}"
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*/*.sql")), ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_plans(path: Path, update: bool) -> None:
+    catalog = tables()
+    parts = []
+    for statement in parse(path.read_text()):
+        parts += [f"{statement.sql}\n\n{text}\n" for text in plans(statement, path.parent.name, catalog)]
+    result = "\n".join(parts)
+    expected = path.with_suffix(".plan")
+    if update:
+        expected.write_text(result)
+    assert result == expected.read_text()
+
+
+def test_every_pass_has_plans() -> None:
+    assert sorted({p.parent.name for p in FOLDER.glob("*/*.sql")} - {"binder"}) == sorted(NAMES)

@@ -1,0 +1,240 @@
+"""Between texts, numbers and timestamps: TO_TIMESTAMP, TO_TIMESTAMP_LTZ, DATE_FORMAT, UNIX_TIMESTAMP, FROM_UNIXTIME."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import PlanError
+from parser.types import BIGINT, INT, STRING, DataType, Root, timestamp, timestamp_ltz
+from udf.arrays import RowError, is_constant, map_text, quoted, row_errors, valid
+from udf.cast import convert
+from udf.datetime_patterns import BadPattern, check_pattern, read, strftime_of, write
+from udf.intervals import from_integers, integers, units_per_ms
+from udf.parsing import parse_timestamp
+from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.signatures import Custom, bigint, nullable, text
+from udf.texts import local
+from udf.vector import Vector
+
+_STRING = pa.string()
+_DEFAULT = "yyyy-MM-dd HH:mm:ss"
+_MS = pa.timestamp("ms")
+_MS_UTC = pa.timestamp("ms", "UTC")
+# Flink's range: years 1 to 9999.
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+_MIN_LONG = -(2**63)
+
+
+def _texts(least: int, most: int) -> Callable[[Types], tuple[DataType, ...] | None]:
+    return lambda types: tuple(types) if least <= len(types) <= most and all(t.is_string for t in types) else None
+
+
+def _checked(kind: DataType) -> Callable[[Types, Literals], DataType]:
+    def result(types: Types, literals: Literals) -> DataType:
+        for pattern in literals[1:2]:
+            check_pattern(pattern)
+        return kind
+
+    return result
+
+
+def _read(value: str, pattern: str | None = None) -> int | None:
+    """Milliseconds since 1970-01-01; what the pattern does not fit is read as a plain timestamp."""
+    try:
+        nanos = None if pattern is None else read(value, pattern)
+    except BadPattern:
+        return None
+    nanos = parse_timestamp(value) if nanos is None else nanos
+    return None if nanos is None else nanos // 1_000_000
+
+
+@function("TO_TIMESTAMP", signature=Custom(_texts(1, 2), _checked(timestamp(3)), "a string and a pattern"))
+def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
+    """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd HH:mm:ss` by default."""
+    return map_text(ctx.num_rows, _read, pa.int64(), value, *pattern).cast(_MS)
+
+
+def _ltz_types(types: Types) -> tuple[DataType, ...] | None:
+    if types and types[0].is_string:
+        return _texts(1, 3)(types)
+    if not types or not types[0].is_numeric or len(types) > 2:
+        return None
+    return types[0], *[INT.with_nullable(t.nullable) for t in types[1:] if t.is_integer]
+
+
+def _ltz_result(types: Types, literals: Literals) -> DataType:
+    if len(types) > 1 and not types[0].is_string:
+        precision = literals[1]
+        if not isinstance(precision, int) or precision not in range(10):
+            raise PlanError("a literal precision from 0 to 9 expected")
+        return timestamp_ltz(max(3, precision))
+    for pattern in literals[1:2]:
+        check_pattern(pattern)
+    return timestamp_ltz(3)
+
+
+@function("TO_TIMESTAMP_LTZ", signature=Custom(_ltz_types, _ltz_result, "a number and a precision, or a string"))
+def to_timestamp_ltz(ctx: KernelContext, value: Values, *rest: Values) -> Values | Vector:
+    """TO_TIMESTAMP_LTZ(number [, precision]): so many seconds (0), milliseconds (3, the default), … since 1970-01-01;
+    TO_TIMESTAMP_LTZ(text [, pattern [, zone]]): a text read in the zone (UTC). NULL where there is no such time.
+    Error: without a pattern, a text that is no timestamp."""
+    if ctx.arg_types[0].is_string:
+        return _ltz_of_text(ctx, value, *rest)
+    precision = next((r[0].as_py() if isinstance(r, pa.Array) and len(r) else None for r in rest), 3)
+    if rest and isinstance(rest[0], pa.Scalar):
+        precision = rest[0].as_py()
+    if precision is None:
+        return pa.nulls(ctx.num_rows, ctx.result_type.arrow)
+    return _ltz_of_number(ctx, value, int(precision))
+
+
+def _ltz_of_number(ctx: KernelContext, value: Values, precision: int) -> Values:
+    if isinstance(value, pa.Scalar):
+        value = pa.repeat(value, ctx.num_rows)
+    if pa.types.is_decimal(value.type):
+        value = convert(value, ctx.arg_types[0], BIGINT).values
+    elif not pa.types.is_integer(value.type):
+        value = _whole(value)
+    digits = {"ms": 3, "us": 6, "ns": 9}[ctx.result_type.arrow.unit]
+    numbers = integers(value, len(value))
+    present = valid(value, len(value))
+    up, down = 10 ** max(digits - precision, 0), 10 ** max(precision - digits, 0)
+    first, last = _FIRST_MS * 10**precision // 1000, (_LAST_MS + 1) * 10**precision // 1000
+    inside = present & (numbers >= max(first, _MIN_LONG)) & (numbers < min(last, 2**63 - 1))
+    moved = np.where(inside, numbers, 0) * up // down
+    return from_integers(moved, inside, ctx.result_type.arrow)
+
+
+def _whole(value: pa.Array) -> pa.Array:
+    """Numbers rounded down to BIGINT, NULL where they do not fit."""
+    numbers = value.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    fits = np.abs(numbers) < 2.0**63
+    whole = np.floor(np.where(fits, numbers, 0.0)).astype(np.int64)
+    return pa.array(whole, mask=~(fits & valid(value, len(value))))
+
+
+def _read_or_fail(value: str) -> int:
+    ms = _read(value)
+    if ms is None:
+        raise RowError(f"cannot read {quoted([value])} as a timestamp")
+    return ms
+
+
+def _ltz_of_text(ctx: KernelContext, value: Values, *rest: Values) -> Values | Vector:
+    if not rest:
+        read_values, errors = row_errors(ctx.num_rows, _read_or_fail, pa.int64(), value)
+        return Vector(_in_zone(read_values.cast(_MS), ctx.zone), errors)
+    ms = map_text(ctx.num_rows, _read, pa.int64(), value, *rest[:1]).cast(_MS)
+    zone = "UTC"
+    if len(rest) > 1:
+        known = rest[1].to_pylist() if isinstance(rest[1], pa.Array) else [rest[1].as_py()]
+        zone = next(iter(known), None) or "UTC"
+    return _in_zone(ms, zone)
+
+
+def _in_zone(values: pa.Array, zone: str) -> pa.Array:
+    if zone == "UTC":
+        return values.cast(_MS_UTC)
+    return pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="latest").cast(_MS_UTC)
+
+
+def _format_types(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) != 2 or not types[1].is_string or not (types[0].is_timestamp or types[0].is_string):
+        return None
+    return types[0], types[1]
+
+
+@function("DATE_FORMAT", signature=Custom(_format_types, _checked(STRING), "a timestamp or string and a pattern"))
+def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
+    """DATE_FORMAT(timestamp, pattern): the text by Java's pattern; a string is read as a timestamp first."""
+    t = ctx.arg_types[0]
+    if t.is_string:
+        value, t = to_timestamp(ctx, value), timestamp(3)
+    elif t.root is Root.TIMESTAMP_LTZ:
+        value = local(value, ctx.zone)
+    return _formatted(ctx.num_rows, value, t, pattern)
+
+
+def _formatted(num_rows: int, value: Values, t: DataType, pattern: Values) -> Values | Vector:
+    """The texts of wall clock times of type `t`."""
+    numbers, present = integers(value, num_rows), valid(value, num_rows)
+    if is_constant(pattern) and pattern.is_valid:
+        seconds = numbers // (units_per_ms(t.arrow) * 1000)
+        plain = _strftime(pattern.as_py())
+        if plain is not None and num_rows and seconds.min() * 1000 >= _FIRST_MS and seconds.max() * 1000 <= _LAST_MS:
+            return pc.strftime(from_integers(seconds, present, pa.timestamp("s")), plain)
+    per_unit = 1_000_000 // units_per_ms(t.arrow)
+    column = pa.array(numbers, mask=~present)
+    return Vector(*row_errors(num_rows, lambda v, p: _write(v * per_unit, p), _STRING, column, pattern))
+
+
+def _strftime(pattern: str) -> str | None:
+    try:
+        return strftime_of(pattern)
+    except BadPattern:
+        return None
+
+
+def _write(nanos: int, pattern: str) -> str | None:
+    try:
+        return write(nanos, pattern)
+    except BadPattern as error:
+        raise RowError(str(error)) from None
+
+
+def _unix_result(types: Types, literals: Literals) -> DataType:
+    _checked(BIGINT)(types, literals)
+    return BIGINT.with_nullable(nullable(types))
+
+
+@function("UNIX_TIMESTAMP", signature=Custom(_texts(0, 2), _unix_result, "a string and a pattern"), deterministic=False)
+def unix_timestamp(ctx: KernelContext, value: Values | None = None, pattern: Values | None = None) -> Values:
+    """UNIX_TIMESTAMP(): seconds since 1970-01-01 of the epoch's processing time; UNIX_TIMESTAMP(text [, pattern]): those
+    of a text read in the session's zone, the smallest BIGINT for a text that does not fit."""
+    if value is None:
+        return pa.scalar(ctx.proctime_ms // 1000, pa.int64())
+    given = pa.scalar(_DEFAULT) if pattern is None else pattern
+    return map_text(ctx.num_rows, lambda v, p: _seconds(v, p, ctx.zone), pa.int64(), value, given)
+
+
+def _seconds(value: str, pattern: str, zone: str) -> int:
+    try:
+        nanos = read(value, pattern, lenient=True)
+    except BadPattern:
+        return _MIN_LONG
+    if nanos is None:
+        return _MIN_LONG
+    seconds = nanos // 1_000_000_000
+    return seconds if zone == "UTC" else seconds - _offset(seconds, zone)
+
+
+def _offset(seconds: int, zone: str) -> int:
+    """Seconds by which the wall clock of a zone, showing `seconds`, is ahead of UTC; 0 beyond the years 1 to 9999."""
+    try:
+        shown = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+        offset = shown.replace(tzinfo=ZoneInfo(zone)).utcoffset()
+    except OverflowError:
+        return 0
+    return int(offset.total_seconds()) if offset else 0
+
+
+def _from_unix_types(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) not in (1, 2) or not types[0].is_integer:
+        return None
+    return bigint.cast(types[0]), *[text.cast(t) for t in types[1:]]
+
+
+@function("FROM_UNIXTIME", signature=Custom(_from_unix_types, _checked(STRING), "a number of seconds and a pattern"))
+def from_unixtime(ctx: KernelContext, value: Values, *pattern: Values) -> Values | Vector:
+    """FROM_UNIXTIME(seconds [, pattern]): the text of the time in the session's zone; NULL beyond the years 1 to 9999."""
+    numbers = integers(value, ctx.num_rows)
+    inside = (numbers >= _FIRST_MS // 1000) & (numbers <= _LAST_MS // 1000) & valid(value, ctx.num_rows)
+    instants = from_integers(np.where(inside, numbers, 0) * 1000, inside, _MS_UTC)
+    given = pattern[0] if pattern else pa.scalar(_DEFAULT)
+    return _formatted(ctx.num_rows, local(instants, ctx.zone), timestamp(3), given)
