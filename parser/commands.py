@@ -48,7 +48,7 @@ def insert(cursor: Queries) -> Insert:
     named = cursor.at("(") and not cursor.at_query()
     columns = cursor.wrapped(lambda: cursor.name("a column").text) if named else []
     query = cursor.query()
-    if cursor.at("ON"):
+    if cursor.at("ON", "CONFLICT"):
         raise cursor.unsupported("ON CONFLICT", "the last row of a primary key wins")
     return Insert(target, tuple(columns), query, position=first.position, sql=cursor.sql_from(first))
 

@@ -30,8 +30,10 @@ class Literal:
         return digest_of("literal", repr(self.value), str(self.type))
 
     def __str__(self) -> str:
-        if self.value is None:
-            return "NULL"
+        if self.value is None or isinstance(self.value, bool):
+            return str(self.value).upper() if self.value is not None else "NULL"
+        if isinstance(self.value, bytes):
+            return f"X'{self.value.hex().upper()}'"
         return "'" + self.value.replace("'", "''") + "'" if isinstance(self.value, str) else str(self.value)
 
 
@@ -69,12 +71,21 @@ class Call:
 
     def __str__(self) -> str:
         args = [str(a) for a in self.args]
-        if self.function in ("AND", "OR"):
-            return "(" + f" {self.function} ".join(args) + ")"
-        if len(args) == 2 and not self.function[0].isalpha():
-            return f"({args[0]} {self.function} {args[1]})"
-        if self.function in ("CAST", "TRY_CAST"):
-            return f"{self.function}({args[0]} AS {self.type.plain})"
+        match self.function:
+            case "AND" | "OR":
+                return "(" + f" {self.function} ".join(args) + ")"
+            case "CAST" | "TRY_CAST":
+                return f"{self.function}({args[0]} AS {self.type.plain})"
+            case "NOT":
+                return f"NOT {args[0]}"
+            case "IN":
+                return f"({args[0]} IN ({', '.join(args[1:])}))"
+            case "BETWEEN":
+                return f"({args[0]} BETWEEN {args[1]} AND {args[2]})"
+            case "LIKE" if len(args) == 3:
+                return f"({args[0]} LIKE {args[1]} ESCAPE {args[2]})"
+            case name if name.startswith("IS ") or (len(args) == 2 and (name == "LIKE" or not name[0].isalpha())):
+                return f"({' '.join([args[0], name, *args[1:]])})"
         return f"{self.function}({', '.join(args)})"
 
 

@@ -18,7 +18,7 @@ from rules.evaluate import ColumnEvaluator, evaluate_pairs
 from rules.formula import Formulas
 from rules.logic import ERROR, FALSE, TRUE, UNKNOWN
 from rules.options import Options
-from rules.ragged import Index, Ints, spread
+from rules.ragged import Index, Ints, distinct, spread
 
 # What the caller computes for (key, rows): where the expression is TRUE and where it is NULL.
 OpaqueOf: TypeAlias = Callable[[str, npt.NDArray[np.int64]], tuple[Mask, Mask]]
@@ -108,7 +108,7 @@ class BlockMatcher:
         if self.alive is not None:
             living = self.alive[rules]
             rows, rules = rows[living], rules[living]
-        keys = np.unique(rows * len(self.table) + rules)
+        keys = distinct(rows * len(self.table) + rules)
         self._counters.candidates += len(keys)
         return np.divmod(keys, max(1, len(self.table)))
 

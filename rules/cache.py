@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from rules.counters import Counters
 from rules.options import Options
-from rules.ragged import Growing, Index, Ints, spread
+from rules.ragged import Growing, Index, Ints, distinct, spread
 
 # Slot 0 stands for NULL, slot 1 for any value that makes nothing true.
 NULL_SLOT, EMPTY_SLOT = 0, 1
@@ -58,8 +58,7 @@ class SlotStore:
         per_hit = offsets[hits.leaves + 1] - offsets[hits.leaves]
         pairs = np.repeat(hits.values.astype(np.int64), per_hit) << 32
         pairs |= rules[spread(offsets[hits.leaves], per_hit)]
-        if len(pairs) > 1:
-            pairs = np.unique(pairs)
+        pairs = distinct(pairs)
         rule_counts = np.bincount(pairs >> 32, minlength=count)
         leaf_counts = np.bincount(hits.values, minlength=count)
         self._append(group, leaf_counts, hits.leaves, hits.truths, rule_counts, pairs & 0xFFFFFFFF)

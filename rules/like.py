@@ -50,32 +50,62 @@ class LikePattern:
         return None
 
     @cached_property
-    def _blocks(self) -> list[tuple[int, regex.Pattern[str]]]:
+    def _blocks(self) -> list[tuple[int, _Block]]:
         """What stands between open gaps, each with the characters that the gap before it needs."""
-        blocks: list[tuple[int, str]] = [(0, regex.escape(self.literals[0]))]
+        blocks: list[tuple[int, list[tuple[int, str]]]] = [(0, [(0, self.literals[0])])]
         for (least, is_open), literal in zip(self.gaps, self.literals[1:], strict=True):
-            text = regex.escape(literal)
             if is_open:
-                blocks.append((least, text))
+                blocks.append((least, [(0, literal)]))
             else:
-                blocks[-1] = (blocks[-1][0], f"{blocks[-1][1]}.{{{least}}}{text}")
-        blocks[-1] = (blocks[-1][0], blocks[-1][1] + r"\Z")
-        return [(least, regex.compile(text, regex.DOTALL)) for least, text in blocks]
+                blocks[-1][1].append((least, literal))
+        return [(least, _block(parts)) for least, parts in blocks]
 
     def matches(self, text: str) -> bool:
         """Takes each block as far left as it goes, which is exact, and never tries again: the time is linear in
         the text for each block."""
-        found = self._blocks[0][1].match(text)
-        if found is None:
+        (_, head), *middle = self._blocks
+        if not head.at(text, 0):
             return False
-        for least, block in self._blocks[1:]:
-            start = found.end() + least
-            if start > len(text):
+        if not middle:
+            return head.length == len(text)
+        end = head.length
+        least, tail = middle.pop()
+        for gap, block in middle:
+            start = block.find(text, end + gap)
+            if start < 0:
                 return False
-            found = block.search(text, start)
-            if found is None:
-                return False
-        return True
+            end = start + block.length
+        start = len(text) - tail.length
+        return start >= end + least and tail.at(text, start)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A literal; where it has `_` in it, `pattern` says what matches."""
+
+    text: str
+    length: int
+    pattern: regex.Pattern[str] | None
+
+    def at(self, text: str, start: int) -> bool:
+        if self.pattern is None:
+            return text.startswith(self.text, start)
+        return self.pattern.match(text, start) is not None
+
+    def find(self, text: str, start: int) -> int:
+        """Where the block begins from `start` on, -1 if nowhere."""
+        if self.pattern is None:
+            return text.find(self.text, start)
+        found = self.pattern.search(text, start) if start <= len(text) else None
+        return -1 if found is None else found.start()
+
+
+def _block(parts: list[tuple[int, str]]) -> _Block:
+    length = sum(gap + len(literal) for gap, literal in parts)
+    if len(parts) == 1:
+        return _Block(parts[0][1], length, None)
+    pattern = "".join((f".{{{gap}}}" if gap else "") + regex.escape(literal) for gap, literal in parts)
+    return _Block("", length, regex.compile(pattern, regex.DOTALL))
 
 
 def parse_like(pattern: str, escape: str | None = None) -> LikePattern:

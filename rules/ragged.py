@@ -18,6 +18,17 @@ def spread(starts: Ints, counts: Ints) -> Index:
     return np.arange(total) + np.repeat(starts - ends + counts, counts)
 
 
+def distinct(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The keys ascending, each once. `keys` may be reordered. (NumPy's own function hashes first, which is slower.)"""
+    if len(keys) < 2:
+        return keys
+    keys.sort()
+    new = np.empty(len(keys), np.bool_)
+    new[0] = True
+    np.not_equal(keys[1:], keys[:-1], out=new[1:])
+    return keys if new.all() else keys[new]
+
+
 class Growing:
     """An array that grows at its end. `array` is valid until the next `extend`."""
 

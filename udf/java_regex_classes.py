@@ -211,5 +211,4 @@ def _class_char(c: str) -> str:
 
 def re2_class(text: str) -> str:
     """Escapes of code points as RE2 writes them."""
-    text = regex.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", text)
-    return regex.sub(r"\\U([0-9a-fA-F]{8})", r"\\x{\1}", text)
+    return str(regex.sub(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))", r"\\x{\1\2}", text))

@@ -16,6 +16,7 @@ from parser.types import (
     BOOLEAN,
     DOUBLE,
     INT,
+    INTEGERS,
     INTERVAL_DAY_TIME,
     INTERVAL_YEAR_MONTH,
     NULL,
@@ -79,6 +80,25 @@ def boolean(value: bool) -> Literal:
 
 def null(kind: DataType = NULL) -> Literal:
     return pool.literal(None, kind.plain)
+
+
+def retyped(value: Literal, kind: DataType) -> Literal | None:
+    """The literal as a literal of type `kind`, if that is as good as a cast at run time; else None."""
+    held, source = value.value, value.type
+    if held is None:
+        return null(kind)
+    if isinstance(held, str):
+        return pool.literal(held, kind) if kind.root is Root.VARCHAR and kind.length >= source.length else None
+    if isinstance(held, bool | bytes):
+        return None
+    if kind.root is Root.DOUBLE and source.is_numeric:
+        return pool.literal(float(held), kind)
+    if source.is_integer and kind.is_integer and INTEGERS.index(source.root) <= INTEGERS.index(kind.root):
+        return pool.literal(held, kind)
+    if source.root is kind.root is Root.TIMESTAMP and source.precision <= kind.precision:
+        steps = _NANOSECONDS_PER[unit(source.precision)] // _NANOSECONDS_PER[unit(kind.precision)]
+        return pool.literal(int(held) * steps, kind)
+    return None
 
 
 def interval(node: exp.Expression) -> Literal:

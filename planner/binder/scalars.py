@@ -11,7 +11,7 @@ from sqlglot import exp
 from parser.datatypes import type_of
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import BOOLEAN, INTEGERS, DataType, Root, TimeAttribute
+from parser.types import BOOLEAN, DataType, Root, TimeAttribute
 from planner.binder import literals, pool, refusals
 from planner.binder.scope import Place
 from planner.catalog import Function
@@ -83,21 +83,15 @@ def _plain_time(kind: DataType) -> DataType:
 
 
 def implicit_cast(value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
-    """`value` as a `target` (nullability stays the value's). Literals change their type where their value does not."""
+    """`value` as a `target` (nullability stays the value's). Literals that the target holds exactly become its own."""
     if value.type is target or value.type.same_as(target):
         return value
-    if isinstance(value, Literal) and _keeps_value(value, target):
-        return pool.literal(value.value, target.plain.with_nullable(value.type.nullable))
+    if isinstance(value, Literal):
+        kind = target.plain.with_nullable(value.type.nullable)
+        retyped = literals.retyped(value, kind)
+        if retyped is not None:
+            return retyped
     return cast("CAST", value, target, node)
-
-
-def _keeps_value(value: Literal, target: DataType) -> bool:
-    source = value.type
-    if value.value is None:
-        return True
-    if source.is_string:
-        return target.root is Root.VARCHAR and target.length >= source.length
-    return source.is_integer and target.is_integer and INTEGERS.index(source.root) <= INTEGERS.index(target.root)
 
 
 def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -> Scalar:

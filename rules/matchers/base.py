@@ -10,7 +10,7 @@ import numpy as np
 
 from rules.cache import Hits
 from rules.logic import ERROR, TRUE
-from rules.ragged import Ints
+from rules.ragged import Ints, distinct
 
 
 class Values:
@@ -70,7 +70,7 @@ class HitList:
         if self._values or not parts:
             parts = [*parts, (np.array(self._values, np.int64), np.array(self._leaves, np.int64))]
         keys = np.concatenate([(v.astype(np.int64) << 32) | leaves for v, leaves in parts])
-        keys = np.unique(keys)
+        keys = distinct(keys)
         truths = np.full(len(keys), TRUE, np.int8)
         if self._errors:
             errors = np.array([(v << 32) | leaf for v, leaf in self._errors], np.int64)

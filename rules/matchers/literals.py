@@ -16,13 +16,13 @@ from rules.databases import Scan, compile_joined, compile_single
 from rules.like import LikePattern
 from rules.matchers.base import HitList, Values, encode
 from rules.options import Options
-from rules.ragged import Ints
+from rules.ragged import Ints, distinct
 
 _ESCAPED = [bytes((b,)) if 48 <= b < 58 or 97 <= b < 123 else b"\\x%02x" % b for b in range(256)]
 # Fewer literals than these are found faster one by one, and need not be compiled.
 _FEW = 4
 # From so many values on a joined scan pays, as long as no more than so many literals are found in each.
-_MANY_VALUES, _FEW_FOUND = 8, 6.0
+_MANY_VALUES, _FEW_FOUND, _RECENT = 8, 6.0, 256
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class LiteralMatcher:
         many = len(values) >= _MANY_VALUES and self._found_per_value <= _FEW_FOUND
         found = self._scan_joined(self._joined, values) if self._joined and many else self._scan_each(values)
         which, literals = self._placed(found, values)
-        self._found_per_value += 0.2 * (len(which) / max(1, len(values)) - self._found_per_value)
+        weight = min(1.0, len(values) / _RECENT)
+        self._found_per_value += weight * (len(which) / max(1, len(values)) - self._found_per_value)
         unsure = self._to_confirm[literals]
         if unsure.any():
             kept = ~unsure
@@ -136,7 +137,7 @@ class LiteralMatcher:
         right = (which >= 0) & (end <= ends[which])
         right &= ~self._at_start[literals] | (start == starts[which])
         right &= ~self._at_end[literals] | (end == ends[which])
-        keys = np.unique((which[right] << 40) | literals[right])
+        keys = distinct((which[right] << 40) | literals[right])
         return keys >> 40, keys & ((1 << 40) - 1)
 
     def _confirmed(self, values: Values, which: Ints, literals: Ints) -> list[bool]:

@@ -9,7 +9,6 @@ out. Writes one file per writer into the folder `path`, exactly once: see filesy
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -26,23 +25,13 @@ from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
 from sqlengine.connectors.filesystem_sink import FileSink
 from sqlengine.connectors.registry import connector, options_of
 from sqlengine.formats.lines import split_lines
-from sqlengine.formats.options import boolean, choice
+from sqlengine.formats.options import boolean, choice, duration
 from sqlengine.formats.registry import format_of
 
 # One read takes at most so many bytes, but at least one line.
 _WINDOW = 8 << 20
 _LEAST_WINDOW = 1 << 16
-_DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)?\s*")
-_MILLIS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".deflate")
-
-
-def duration(text: str) -> int:
-    """Milliseconds of `10 s`, `500 ms`, `1 min`; a bare number counts milliseconds."""
-    found = _DURATION.fullmatch(text)
-    if not found or int(found[1]) == 0:
-        raise ValueError("expected a duration such as '10 s'")
-    return int(found[1]) * _MILLIS[found[2] or "ms"]
 
 
 @connector("filesystem")

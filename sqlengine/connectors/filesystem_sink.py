@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import ClassVar
 from zlib import crc32
 
-import pyarrow as pa
 from xxhash import xxh64_hexdigest
 
 from parser.errors import ExecutionError, PlanError, ServiceError
@@ -40,7 +39,8 @@ class FileSink:
         self._names = table.physical.names
         self._encoder = encoder_for(table)
         self._fsync = fsync
-        self._pending: list[pa.Array] = []
+        self._pending: list[bytes] = []
+        self._rows = 0
         name = _file_name(table, writer)
         self._path = folder / f"{name}.{table.options['format']}"
         self._journal = _Journal(folder / f".{name}.journal", fsync=fsync)
@@ -70,16 +70,21 @@ class FileSink:
         if not batch.num_rows:
             return
         rows = batch.with_columns(batch.schema.select(self._names), [batch.column(n) for n in self._names])
-        self._pending.append(self._encoder.encode(rows))
+        data = b"\n".join(self._encoder.encode(rows).to_pylist()) + b"\n"
+        if data.count(b"\n") != batch.num_rows:
+            raise ExecutionError(
+                f"a row for '{self._path}' holds a line break, and records of files are lines",
+                hint="use format 'json', which writes it as \\n",
+            )
+        self._pending.append(data)
+        self._rows += batch.num_rows
 
     def commit(self, epoch: int) -> int:
         if self._journal.epoch is not None and epoch <= self._journal.epoch:
-            self._pending = []
+            self._pending, self._rows = [], 0
+        if not self._rows:
             return 0
-        records = [record for part in self._pending for record in part.to_pylist()]
-        if not records:
-            return 0
-        data = b"\n".join(records) + b"\n"
+        data = b"".join(self._pending)
         try:
             _write_all(self._file, data, self._length)
             if self._fsync:
@@ -91,8 +96,8 @@ class FileSink:
                 raise cannot_write(f"file '{self._path}'", error) from None
             raise ExecutionError(f"cannot write to '{self._path}'", detail=error.strerror) from None
         self._length += len(data)
-        self._pending = []
-        return len(records)
+        written, self._pending, self._rows = self._rows, [], 0
+        return written
 
     def close(self) -> None:
         os.close(self._file)
@@ -188,5 +193,5 @@ def _write_all(file: int, data: bytes, offset: int) -> None:
 def _file_name(table: Table, writer: str) -> str:
     """Of its own for each writer and table, since two tables of a graph may write into one folder."""
     options = "\0".join(f"{k}={v}" for k, v in sorted(table.options.items()))
-    own = xxh64_hexdigest("\0".join([writer, *table.name, str(table.physical), options]))
+    own = xxh64_hexdigest("\0".join([writer, *table.name, str(table.physical), options]).encode())
     return f"part-{re.sub(r'[^A-Za-z0-9_.-]', '-', writer)[:100]}-{own[:8]}"

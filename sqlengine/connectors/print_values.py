@@ -10,26 +10,22 @@ import pyarrow as pa
 
 from parser.types import DataType, Root
 from sqlengine.formats import times
-from sqlengine.formats.json_values import java_double, java_float32
+from sqlengine.formats.texts import java_texts
 
 Printer = Callable[[pa.Array], list[str]]
 
 
 def printer(kind: DataType) -> Printer:
     """From a column of `kind` to a text per row, 'null' for NULL."""
-    if kind.root in _BY_ROOT:
-        return _BY_ROOT[kind.root]
+    if kind.is_binary:
+        return _bytes
     if kind.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ, Root.TIME):
         return partial(_time, kind)
     if kind.root in (Root.ARRAY, Root.MAP, Root.MULTISET):
         return partial(_many, kind)
     if kind.root is Root.ROW:
         return partial(_row, kind)
-    return partial(_plain, str)
-
-
-def _plain(write: Callable[[object], str], column: pa.Array) -> list[str]:
-    return ["null" if v is None else write(v) for v in column.to_pylist()]
+    return partial(_texts, kind)
 
 
 def _time(kind: DataType, column: pa.Array) -> list[str]:
@@ -66,21 +62,10 @@ def _row(kind: DataType, column: pa.Array) -> list[str]:
     return ["null" if missing else r for r, missing in zip(rows, column.is_null().to_pylist(), strict=True)]
 
 
-def _bytes(value: object) -> str:
-    assert isinstance(value, bytes)
-    return "[" + ", ".join(map(str, np.frombuffer(value, np.int8).tolist())) + "]"
+def _bytes(column: pa.Array) -> list[str]:
+    """Signed, as Java's are."""
+    return ["null" if v is None else str(np.frombuffer(v, np.int8).tolist()) for v in column.to_pylist()]
 
 
-def _float(column: pa.Array) -> list[str]:
-    values = np.asarray(column.fill_null(0))
-    return ["null" if m else java_float32(v) for v, m in zip(values, column.is_null().to_pylist(), strict=True)]
-
-
-_BY_ROOT: dict[Root, Printer] = {
-    Root.BOOLEAN: partial(_plain, lambda v: "true" if v else "false"),
-    Root.FLOAT: _float,
-    Root.DOUBLE: lambda column: ["null" if v is None else java_double(v) for v in column.to_pylist()],
-    Root.DATE: lambda column: ["null" if v is None else v for v in column.cast(pa.string()).to_pylist()],
-    Root.BINARY: partial(_plain, _bytes),
-    Root.VARBINARY: partial(_plain, _bytes),
-}
+def _texts(kind: DataType, column: pa.Array) -> list[str]:
+    return java_texts(column, kind).fill_null("null").to_pylist()

@@ -9,7 +9,8 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from parser.errors import PlanError
-from planner.catalog import Table
+from parser.types import Root
+from planner.catalog import MetadataColumn, Table
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.formats.options import did_you_mean, parse_options
 from sqlengine.formats.registry import format_of
@@ -60,12 +61,21 @@ def validate(table: Table) -> None:
     own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
     parse_options(own, declared, f"table '{table.display}'")
     for column in table.metadata:
-        if column.key not in found.metadata:
-            hint = did_you_mean(column.key, found.metadata) or "keys: " + (", ".join(sorted(found.metadata)) or "none")
-            raise PlanError(f"connector '{found.name}' has no metadata '{column.key}'", hint=hint)
+        _check_metadata(column, found)
     if found.needs_format:
         chosen, options = format_of(table)
         chosen.decoder(table.physical, options)
+
+
+def _check_metadata(declared: MetadataColumn, found: Connector) -> None:
+    """The connector has the key, and its values fit in the declared type."""
+    if declared.key not in found.metadata:
+        hint = did_you_mean(declared.key, found.metadata) or "keys: " + (", ".join(sorted(found.metadata)) or "none")
+        raise PlanError(f"connector '{found.name}' has no metadata '{declared.key}'", hint=hint)
+    own, kind = found.metadata[declared.key], declared.column.type
+    same = own.root is kind.root or (own.is_timestamp and kind.is_timestamp) or (own.is_integer and kind.root is Root.BIGINT)
+    if not same:
+        raise PlanError(f"metadata '{declared.key}' of connector '{found.name}' is {own}, not {kind}")
 
 
 def options_of(table: Table) -> dict[str, object]:

@@ -180,7 +180,7 @@ def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Ca
 
 
 def _metadata(wanted: _Key, records: Records) -> pa.Array:
-    """A metadata column in the type that the table declares; keys are UTF-8 where that is a string."""
+    """A metadata column in the type that the table declares."""
     match wanted.key:
         case "timestamp":
             values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))

@@ -8,6 +8,7 @@ within a batch as the embedded executor decides them when it reads shard by shar
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time
@@ -43,6 +44,7 @@ def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) 
         raise ServiceError("Spark is not installed", hint="install sqlengine[spark]") from error
     root = str(Path(__file__).resolve().parents[2])
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     settings = {
         "spark.driver.memory": memory,

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from parser.types import BIGINT, BYTES, Schema
-from sqlengine.batch import Batch, empty
+from sqlengine.batch import MIN_WATERMARK, Batch, empty
 from sqlengine.executors.wire import StateFile, decode_batch, decode_state, encode_batch, encode_state, is_whole
 from sqlengine.operators.base import Operator, Output
 from sqlengine.operators.scan import OFFSET, RECORD
@@ -213,6 +213,8 @@ def run_keyed(plan: SparkPlan, step: Step, folder: str, batches: Batches) -> Bat
         return
     partition = frames["partition"][0].as_py()
     held = _take_held(plan, step, folder, partition)
+    for shard in sorted(set(frames["shard"].to_pylist()) - {""}):  # known before the first row of any
+        held.times.advance(shard, np.empty(0, np.int64), MIN_WATERMARK)
     output = [o for port, batch in _in_order(frames) for o in _process(held, port, batch)]
     output += _tick(held, plan, step)
     _save(held, step, folder, plan.name, partition)

@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 from parser.errors import UnsupportedError
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
-from sqlengine.formats import times
 from sqlengine.formats.csv_values import Dialect
 from sqlengine.formats.texts import java_texts
 
@@ -90,6 +89,3 @@ def _check(kind: DataType) -> None:
         raise UnsupportedError(f"CSV cannot hold {kind}")
     for child in kind.children:
         _check(child)
-
-
-__all__ = ["CsvEncoder", "times"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from binascii import b2a_base64
 from dataclasses import dataclass
 
 import arro3.io
@@ -17,6 +16,7 @@ from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
 from sqlengine.formats import times
 from sqlengine.formats.lines import split_lines
+from sqlengine.formats.texts import java_texts
 
 _FLOATS = (Root.FLOAT, Root.DOUBLE)
 _TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
@@ -94,11 +94,8 @@ def _check(kind: DataType) -> None:
 
 def _written(column: pa.Array, kind: DataType, writing: Writing) -> pa.Array:
     """The column in types that arrow-rs writes as Flink does."""
-    if kind.root in _TIMES:
-        return times.format_times(column, kind, writing.standard)
-    if kind.is_binary:
-        values = [None if v is None else b2a_base64(v, newline=False).decode() for v in column.to_pylist()]
-        return pa.array(values, pa.string())
+    if kind.root in _TIMES or kind.is_binary:
+        return java_texts(column, kind, writing.standard)
     if kind.children:
         return _nested(column if column.offset == 0 else pa.concat_arrays([column, column[:0]]), kind, writing)
     return column

@@ -30,7 +30,7 @@ _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infi
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _ROUND = Context(prec=100, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
 # Java's String.trim takes everything up to the space, Python's strip takes more.
-_TRIM = "".join(map(chr, range(33)))
+TRIM = "".join(map(chr, range(33)))
 
 _text = msgspec.json.Decoder(str)
 _list = msgspec.json.Decoder(list[msgspec.Raw])
@@ -144,7 +144,7 @@ def _integer(kind: DataType) -> Convert:
             if not text.lstrip("-").isdigit():
                 return cut(float(text), raw)
         elif raw[0] == 0x22:
-            text = _text.decode(raw).strip(_TRIM)
+            text = _text.decode(raw).strip(TRIM)
         else:
             raise quoted(raw, kind)
         if not _INTEGER.fullmatch(text) or len(text) > 4000 or not low <= int(text) <= high:
@@ -163,7 +163,7 @@ def _boolean(kind: DataType, rules: Rules) -> Convert:
     def convert(raw: bytes) -> bool:
         """As Flink: everything that is not true is false."""
         if raw[0] == 0x22:
-            return _text.decode(raw).strip(_TRIM).lower() == "true"
+            return _text.decode(raw).strip(TRIM).lower() == "true"
         return raw == b"true"
 
     return convert
@@ -185,7 +185,7 @@ def _floating(kind: DataType, rules: Rules) -> Convert:
 
 def java_float(text: str) -> float | None:
     """What Java's Double.parseDouble makes of `text`; None where it refuses."""
-    text = text.strip(_TRIM)
+    text = text.strip(TRIM)
     if _FLOATING.fullmatch(text):
         return float(text.rstrip("fFdD"))
     if text in _SPECIAL:
@@ -200,12 +200,17 @@ def java_float(text: str) -> float | None:
 
 def _decimal(kind: DataType, rules: Rules) -> Convert:
     def convert(raw: bytes) -> Decimal | None:
-        text = _text.decode(raw).strip(_TRIM) if raw[0] == 0x22 else str(raw, "ascii")
-        if not _DECIMAL.fullmatch(text):
+        text = _text.decode(raw).strip(TRIM) if raw[0] == 0x22 else str(raw, "ascii")
+        if not is_decimal(text):
             raise quoted(raw, kind)
         return to_decimal(text, kind)
 
     return convert
+
+
+def is_decimal(text: str) -> bool:
+    """Whether Java's BigDecimal reads the text."""
+    return _DECIMAL.fullmatch(text) is not None
 
 
 def to_decimal(text: str, kind: DataType) -> Decimal | None:

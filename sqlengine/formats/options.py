@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Mapping
 
 from parser.errors import PlanError
@@ -33,6 +34,18 @@ def at_least(least: int) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+_DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)?\s*")
+_MILLIS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration(text: str) -> int:
+    """Milliseconds of `10 s`, `500 ms`, `1 min`; a bare number counts milliseconds."""
+    found = _DURATION.fullmatch(text)
+    if not found or int(found[1]) == 0:
+        raise ValueError("expected a duration such as '10 s'")
+    return int(found[1]) * _MILLIS[found[2] or "ms"]
 
 
 def number(text: str) -> float:

@@ -3,16 +3,21 @@ Python), and the operators. Every way of running them has to agree."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 
 from parser.types import INT, STRING, Schema, decimal, timestamp
+from planner.catalog import Table
 from sqlengine.batch import Batch, empty, from_pydict
+from sqlengine.formats.registry import get_format
 from sqlengine.operators.base import Operator
-from tests.operators.windows import tumbling
+from sqlengine.operators.scan import ScanOperator
+from tests.operators.windows import operators_of, tumbling
 
 SCHEMA = Schema.of(ts=timestamp(3), k=STRING, i=INT, m=decimal(10, 2))
 DELAY, SIZE = 2_000, 5_000
@@ -57,8 +62,32 @@ def feed(seed: int, chunks: int = 30, shards: int = 3) -> list[Chunk]:
     return result
 
 
+PLAN = tumbling(SCHEMA, "ts", DELAY, SIZE, ["k"], CALLS)
+
+
 def operators() -> list[Operator]:
-    return tumbling(SCHEMA, "ts", DELAY, SIZE, ["k"], CALLS)
+    return operators_of(PLAN)
+
+
+def scanned() -> list[Operator]:
+    """The stateless part, from records in JSON on."""
+    table = Table(("c", "d", "events"), SCHEMA, SCHEMA, {"connector": "topic", "format": "json"})
+    scan = ScanOperator(table, SCHEMA.names, get_format("json").decoder(SCHEMA, {}))
+    return [scan, *operators()[:-1]]
+
+
+def keyed() -> Operator:
+    return operators()[-1]
+
+
+def to_lines(chunk: Chunk) -> list[str]:
+    """The chunk's rows as records."""
+    texts = [datetime.fromtimestamp(row[0] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for row in chunk.rows]
+    records = [
+        {"ts": ts, "k": k, "i": i, "m": None if m is None else float(m)}
+        for ts, (_, k, i, m) in zip(texts, chunk.rows, strict=True)
+    ]
+    return [json.dumps(r) for r in records]
 
 
 def introductions(chunks: Sequence[Chunk]) -> Iterator[Batch]:

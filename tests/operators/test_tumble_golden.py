@@ -15,7 +15,7 @@ import pytest
 
 from parser.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Root, Schema, decimal, timestamp, timestamp_ltz
 from sqlengine.batch import MIN_WATERMARK, Batch, from_pydict
-from tests.operators.windows import TUMBLE_FOLDER, Chain, end_of_input, split, tumbling
+from tests.operators.windows import TUMBLE_FOLDER, Chain, end_of_input, operators_of, split, tumbling
 
 FLINK = "2.3.0"
 EVENTS = Schema.of(ts=timestamp(3), k=STRING, i=INT, b=BIGINT, d=DOUBLE, m=decimal(10, 2), s=STRING, big=BOOLEAN)
@@ -66,8 +66,8 @@ def chain(statement: int) -> tuple[Batch, Chain]:
     name, delay, options = CASES[statement]
     batch = read(name)
     zone = "America/New_York" if statement in NEW_YORK else "UTC"
-    operators = tumbling(batch.schema, "ts", delay, **{"size_ms": 10 * SECOND, "zone": zone, **options})
-    return batch, Chain(operators)
+    plan = tumbling(batch.schema, "ts", delay, **{"size_ms": 10 * SECOND, "zone": zone, **options})
+    return batch, Chain(operators_of(plan))
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])

@@ -94,14 +94,21 @@ def tumbling(
     calls: Sequence[str],
     offset_ms: int = 0,
     zone: str = "UTC",
-) -> list[Operator]:
-    """WATERMARK, TUMBLE and GROUP BY as operators."""
-    marked = delayed(schema, time, delay_ms)
-    assigned = WindowAssign(marked, Tumble(time, size_ms, offset_ms, zone))
+) -> WindowAggregate:
+    """WATERMARK, TUMBLE and GROUP BY over rows of `schema`."""
+    assigned = WindowAssign(delayed(schema, time, delay_ms), Tumble(time, size_ms, offset_ms, zone))
+    return aggregate(assigned, keys, *calls)
+
+
+def operators_of(plan: WindowAggregate) -> list[Operator]:
+    """The operators of a plan that `tumbling` made."""
+    assigned = plan.input
+    assert isinstance(assigned, WindowAssign)
+    assert isinstance(assigned.input, AssignWatermark)
     return [
-        WatermarkOperator(marked, evaluate),
+        WatermarkOperator(assigned.input, evaluate),
         WindowAssignOperator(assigned),
-        WindowAggregateOperator(aggregate(assigned, keys, *calls)),
+        WindowAggregateOperator(plan),
     ]
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterator
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser import parse, parse_condition
-from parser.errors import PlanError, SqlError
+from parser.errors import SqlError
 from parser.statements import CreateTable
 from parser.types import STRING, Column, DataType, Root, Schema
 from planner.binder.scalars import bind_scalar
@@ -30,7 +30,6 @@ from udf.cast import convert
 from udf.parsing import parse_date, parse_time, parse_timestamp
 
 FOLDER = Path(__file__).parent / "goldens"
-EPOCH = date(1970, 1, 1)
 
 
 def table_ddl(path: Path = FOLDER / "t.json") -> str:
@@ -49,9 +48,7 @@ def read_table() -> Batch:
 
 def _column(values: list[Any], t: DataType) -> pa.Array:
     if t.is_binary:
-        import base64
-
-        return pa.array([None if v is None else base64.b64decode(v) for v in values], t.arrow)
+        return pa.array([None if v is None else b64decode(v) for v in values], t.arrow)
     if isinstance(next(v for v in values if v is not None), str) and not t.is_string:
         texts = pa.array([None if v is None else v.removesuffix("Z") for v in values], pa.string())
         return convert(texts, STRING, t).values
@@ -140,6 +137,3 @@ def wanted(golden: dict[str, Any]) -> dict[str, Any]:
     if "error" in golden.get("ours", {}) or ("error" in golden and "ours" not in golden):
         return {"error": merged["error"]}
     return {"type": merged["type"], "values": [expected(v, merged["type"]) for v in merged["values"]]}
-
-
-__all__ = ["PlanError", "ours", "read_goldens", "read_table", "table_ddl", "wanted"]

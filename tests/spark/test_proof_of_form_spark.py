@@ -1,0 +1,125 @@
+"""The proof of the form, on Spark: the operators of `tests/operators` run in its tasks and give the same rows, through a
+batch that is repeated after a crash and buckets that move to another number of partitions."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parser.errors import ServiceError
+from sqlengine.batch import Batch
+from sqlengine.executors.spark import SparkRunner, read_segments, spark_session
+from sqlengine.executors.spark_worker import Exchange, SparkPlan, buckets_in
+from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
+from sqlengine.operators.base import ERROR_PORT
+from sqlengine.state.keys import BUCKETS
+from tests.operators.proof import PLAN, Chunk, expected, feed, keyed, operators, scanned, to_lines
+from tests.operators.windows import Chain, rows
+
+CHUNKS = feed(5, chunks=24)
+SPARK_PLAN = SparkPlan("proof", 1, scanned, {0: Exchange(("k",), PLAN.input.schema)}, keyed)
+
+
+def why_not() -> str | None:
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed"
+    return None if shutil.which("java") or os.environ.get("JAVA_HOME") else "there is no Java"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    if reason := why_not():
+        pytest.skip(reason)
+    session = spark_session("proof of form")
+    yield session
+    session.stop()
+
+
+@dataclass
+class Sink:
+    """Rows by batch; a batch that comes again must be the same."""
+
+    batches: dict[int, list[tuple[object, ...]]] = field(default_factory=dict)
+    letters: dict[int, list[tuple[object, ...]]] = field(default_factory=dict)
+    repeated: list[int] = field(default_factory=list)
+
+    def deliver(self, number: int, results: list[tuple[int, int, Batch]]) -> None:
+        result = rows(b for stage, port, b in results if (stage, port) == (1, 0))
+        letters = rows(b for stage, port, b in results if port == ERROR_PORT)
+        if number in self.batches:
+            self.repeated.append(number)
+            assert (self.batches[number], self.letters[number]) == (result, letters)
+        self.batches[number], self.letters[number] = result, letters
+
+
+def write(folder: Path, chunks: list[Chunk], first: int) -> None:
+    """A file for each chunk, oldest first; one record of all is malformed."""
+    for n, chunk in enumerate(chunks, first):
+        lines = to_lines(chunk)
+        if n == 4:
+            lines.insert(1, '{"ts": ')
+        path = folder / f"{chunk.shard}.{chunk.offset}.jsonl"
+        path.write_text("".join(line + "\n" for line in lines))
+        os.utime(path, (1_000_000 + n, 1_000_000 + n))
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_same_rows_on_spark(spark: Any, tmp_path: Path) -> None:
+    source, checkpoint, state = tmp_path / "in", tmp_path / "checkpoint", (tmp_path / "state").as_uri()
+    source.mkdir()
+    sink = Sink()
+
+    def run(partitions: int) -> SparkRunner:
+        runner = SparkRunner(spark, {1: SPARK_PLAN}, 1, state, sink.deliver, partitions, clock=lambda: 0)
+        stream = read_segments(spark, "events", str(source), files_per_batch=3)
+        runner.start(stream, str(checkpoint)).awaitTermination()
+        return runner
+
+    write(source, CHUNKS[:12], 0)
+    run(partitions=2)
+    assert list(sink.batches) == [0, 1, 2, 3]
+    crash_before_commit(checkpoint, 3)
+    write(source, CHUNKS[12:], 12)
+    runner = run(partitions=3)
+    runner.finish()
+    runner.finish()
+    assert sink.repeated == [3, 8]
+    wanted, _ = expected(CHUNKS)
+    order = lambda row: (row[-1], str(row[0]))  # noqa: E731
+    assert sorted((r for b in sink.batches.values() for r in b), key=order) == sorted(wanted, key=order)
+    assert [letter[4] for batch in sink.letters.values() for letter in batch] == ['{"ts": ']
+    with pytest.raises(ServiceError, match="the input was ended before"):
+        runner.run(spark.range(0), 8)
+    assert sorted(p.name for p in (tmp_path / "state" / "state").iterdir()) == ["000000000007", "000000000008"]
+
+
+def crash_before_commit(checkpoint: Path, batch: int) -> None:
+    """As if the driver had died after the sink took the batch and before Spark wrote that down."""
+    for path in (checkpoint / "commits").glob(f"*{batch}*"):
+        path.unlink()
+
+
+def test_state_file_holds_buckets_apart() -> None:
+    chain = Chain(operators())
+    for chunk in CHUNKS[:3]:
+        chain.push(chunk.batch())
+    table, times = chain.context.tables["2/windows"], chain.context.tables["0/watermarks"]
+    data = encode_state(StateFile({"windows": table.dump()}, {"times": times.dump()}))
+    assert is_whole(data)
+    assert not is_whole(data[:-1])
+    for partitions in (1, 3, 128):
+        parts = [decode_state(data, buckets_in(p, partitions)) for p in range(partitions)]
+        assert sum(p.tables["windows"].num_rows for p in parts) == len(table)
+        assert all(p.shared["times"].num_rows == len(times) for p in parts)
+        assert [b for p in range(partitions) for b in buckets_in(p, partitions)] == list(range(BUCKETS))
+        for p, part in enumerate(parts):
+            kept = table.dump(buckets_in(p, partitions))
+            assert part.tables["windows"].sort_by("#sequence").equals(kept.sort_by("#sequence"))
