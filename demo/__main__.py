@@ -79,13 +79,12 @@ def _records(client: Client, topic: str, offset: int) -> list[Json]:
 
 def bring_rules(server: Server, story: Story, machine: bool) -> int:
     """All four ways in; gives the number of jobs."""
-    server.jobs.mkdir()
-    (server.jobs / "tables.sql").write_text(TABLES)
-    (server.jobs / "threat-feed").mkdir()
-    for rule in indicators(INDICATORS):
-        (server.jobs / "threat-feed" / f"{rule.name}.sql").write_text(rule.sql)
-    for rule in RULES[:4]:
-        (server.jobs / f"{rule.name}.sql").write_text(rule.sql)
+    staging = server.folder / "staging"
+    staging.mkdir()
+    (staging / "tables.sql").write_text(TABLES)
+    for rule in (*indicators(INDICATORS), *RULES[:4]):
+        (staging / f"{rule.name}.sql").write_text(rule.sql)
+    staging.rename(server.jobs / "feed")
     wait_for_jobs(server.client, INDICATORS + 5)
     story.say(f"folder: {INDICATORS + 4} rules and the tables, in one change")
     for rule in RULES[4:7]:

@@ -126,7 +126,7 @@ def _load(path: Path, counters: Counters) -> object | None:
         counters.unreadable += 1
         return None
     try:
-        database = hyperscan.loadb(bytearray(payload), hyperscan.HS_MODE_BLOCK)
+        database = hyperscan.loadb(payload, hyperscan.HS_MODE_BLOCK)
         database.scratch = hyperscan.Scratch(database)
     except hyperscan.HyperscanError:  # of a processor with other abilities
         counters.unreadable += 1

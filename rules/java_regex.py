@@ -38,19 +38,23 @@ _LEAST, _MOST = 16, 32
 
 @dataclass(frozen=True)
 class JavaRegex:
-    """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over UTF-8."""
+    """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over UTF-8. `least`: shorter
+    texts do not match."""
 
     text: str
+    least: int = field(compare=False)
     exact: regex.Pattern[str] = field(compare=False)
     superset: bytes = field(compare=False)
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """`members`: what a single character class holds, for tighter repeats in the superset."""
+    """`least`: it takes so many characters at least. `members`: what a single character class holds, for tighter
+    repeats in the superset."""
 
     exact: str
     superset: str
+    least: int = 0
     members: Members | None = None
 
 
@@ -70,7 +74,7 @@ def translate(pattern: str) -> JavaRegex:
     except (BadPattern, regex.error, RecursionError) as error:
         detail = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise SqlError(f"invalid regular expression '{pattern}'", detail=detail) from None
-    return JavaRegex(pattern, exact, piece.superset.encode("latin-1"))
+    return JavaRegex(pattern, piece.least, exact, piece.superset.encode("latin-1"))
 
 
 class _Parser:
@@ -91,7 +95,8 @@ class _Parser:
         if len(branches) == 1:
             return branches[0]
         exact = "|".join(b.exact for b in branches)
-        return _Piece(f"(?:{exact})", "(?:" + "|".join(b.superset for b in branches) + ")")
+        superset = "|".join(b.superset for b in branches)
+        return _Piece(f"(?:{exact})", f"(?:{superset})", min(b.least for b in branches))
 
     def _sequence(self) -> _Piece:
         pieces: list[_Piece] = []
@@ -101,7 +106,7 @@ class _Parser:
             pieces.append(self._repeated(self._atom()))
         if len(pieces) == 1:
             return pieces[0]
-        return _Piece("".join(p.exact for p in pieces), "".join(p.superset for p in pieces))
+        return _joined(pieces)
 
     def _atom(self) -> _Piece:
         char = self.source.next()
@@ -125,11 +130,11 @@ class _Parser:
     def _literal(self, char: str) -> _Piece:
         if "i" in self.source.flags and char.isascii() and char.isalpha():
             return self._class(with_case(char))
-        return _Piece(quoted(char), byte_text(char), Members(char) if char.isascii() else None)
+        return _Piece(quoted(char), byte_text(char), 1, Members(char) if char.isascii() else None)
 
     def _class(self, text: str) -> _Piece:
         members = members_of(text)
-        return _Piece(text, members.once, members)
+        return _Piece(text, members.once, 1, members)
 
     def _dot(self) -> _Piece:
         if "s" in self.source.flags:
@@ -157,7 +162,7 @@ class _Parser:
         if char in "pP":
             return self._class(ClassParser(source).property(char == "P"))
         if char == "R":
-            return _Piece(r"(?:\r\n|[\n\x0b\x0c\r\x85\u2028\u2029])", r"(?:[\x0a-\x0d\x80-\xff]{1,3})")
+            return _Piece(r"(?:\r\n|[\n\x0b\x0c\r\x85\u2028\u2029])", r"(?:[\x0a-\x0d\x80-\xff]{1,3})", 1)
         if char == "Q":
             return self._quotation()
         if char == "k":
@@ -171,7 +176,7 @@ class _Parser:
         pieces = [self._literal(c) for c in text]
         if pieces and self.source.peek() in ("*", "+", "?", "{"):
             pieces[-1] = self._repeated(pieces[-1])
-        return _Piece("".join(p.exact for p in pieces), "".join(p.superset for p in pieces))
+        return _joined(pieces)
 
     def _number(self, digit: str) -> int:
         """More digits belong to a reference as long as there are so many groups."""
@@ -219,7 +224,7 @@ class _Parser:
         inner = self.alternation()
         if not self.source.take(")"):
             raise BadPattern("unclosed group")
-        return _Piece(f"{opening}{inner.exact})", f"(?:{inner.superset})" if keep else "")
+        return _Piece(f"{opening}{inner.exact})", f"(?:{inner.superset})" if keep else "", inner.least if keep else 0)
 
     def _flags(self) -> _Piece:
         before = self.source.flags
@@ -243,7 +248,12 @@ class _Parser:
         exact = f"(?:{piece.exact}){count}{suffix}"
         if most is None or most > _MOST:
             most = None
-        return _Piece(exact, _superset_repeat(piece, min(least, _LEAST), most))
+        return _Piece(exact, _superset_repeat(piece, min(least, _LEAST), most), least * piece.least)
+
+
+def _joined(pieces: list[_Piece]) -> _Piece:
+    exact, superset = "".join(p.exact for p in pieces), "".join(p.superset for p in pieces)
+    return _Piece(exact, superset, sum(p.least for p in pieces))
 
 
 def _superset_repeat(piece: _Piece, least: int, most: int | None) -> str:

@@ -48,6 +48,7 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     spec.loader.exec_module(module)
     with module.Oracle(log=tmp_path_factory.mktemp("flink") / "flink.log") as oracle:
         yield oracle
+    oracle.jvm.stdout.close()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

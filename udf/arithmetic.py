@@ -93,6 +93,8 @@ def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     right, errors = _without_zero(ctx.num_rows, left, right)
     if _is_decimal(ctx):
         return Vector(decimal_rows(ctx.num_rows, EXACT.divide, ctx.result_type, left, right), errors)
+    if isinstance(right, pa.Scalar) and right.as_py() != -1:
+        return Vector(pc.divide(left, right), errors)
     quotient = pc.divide(left, right)
     minus_one = pc.equal(right, pa.scalar(-1, right.type))  # Arrow gives 0 for MIN / -1, Java wraps
     return Vector(pc.if_else(minus_one, pc.negate(left), quotient), errors)

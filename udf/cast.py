@@ -184,15 +184,37 @@ def _parser(target: DataType) -> _Parser:
     return lambda text: parse_integer(text, bits)
 
 
-_PLAIN = {"integer": r"\A-?[0-9]{1,18}\z", "double": r"\A-?[0-9]{1,15}(\.[0-9]{1,15})?\z"}
+# Texts that Arrow reads as Flink does, and surely within the type's range.
+_PLAIN = {
+    Root.TINYINT: r"\A-?[0-9]{1,2}\z",
+    Root.SMALLINT: r"\A-?[0-9]{1,4}\z",
+    Root.INT: r"\A-?[0-9]{1,9}\z",
+    Root.BIGINT: r"\A-?[0-9]{1,18}\z",
+    Root.DOUBLE: r"\A-?[0-9]{1,15}(\.[0-9]{1,15})?\z",
+    Root.DATE: r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z",
+    Root.TIMESTAMP: r"\A[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?\z",
+}
+
+
+def _parse_plain(values: pa.Array, target: DataType) -> pa.Array | None:
+    """The values if all texts are plain ones."""
+    plain = _PLAIN.get(target.root)
+    if plain is None or (target.root is Root.TIMESTAMP and target.precision not in (3, 6, 9)):
+        return None
+    if not pc.all(pc.match_substring_regex(values, plain)).as_py():
+        return None
+    try:
+        return values.cast(target.arrow)
+    except pa.ArrowInvalid:  # a day that does not exist, more digits than the type has
+        return None
 
 
 def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
     if target.is_binary:
         return Vector(values.cast(pa.binary()))
-    plain = "integer" if target.root is Root.BIGINT else "double" if target.root is Root.DOUBLE else None
-    if plain and pc.all(pc.match_substring_regex(values, _PLAIN[plain])).as_py():
-        return Vector(values.cast(target.arrow))
+    plain = _parse_plain(values, target)
+    if plain is not None:
+        return Vector(plain)
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     parsed = list(map(_parser(target), texts))

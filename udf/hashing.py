@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -12,52 +14,59 @@ from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import int_, takes, text
 from udf.vector import Vector
 
-
-def _hex(algorithm: str, value: str) -> str:
-    return hashlib.new(algorithm, value.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+Algorithm: TypeAlias = Callable[..., Any]
 
 
-def _digest(algorithm: str, value: Values) -> Values:
+def _hex(algorithm: Algorithm, value: str) -> str:
+    return str(algorithm(value.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest())
+
+
+def _digest(algorithm: Algorithm, value: Values) -> Values:
     return per_distinct(lambda v: _hex(algorithm, v), pa.string(), value)
 
 
 @function("MD5", signature=takes(text, result=char(32)))
 def md5(ctx: KernelContext, value: Values) -> Values:
     """The MD5 digest."""
-    return _digest("md5", value)
+    return _digest(hashlib.md5, value)
 
 
 @function("SHA1", signature=takes(text, result=char(40)))
 def sha1(ctx: KernelContext, value: Values) -> Values:
     """The SHA-1 digest."""
-    return _digest("sha1", value)
+    return _digest(hashlib.sha1, value)
 
 
 @function("SHA224", signature=takes(text, result=char(56)))
 def sha224(ctx: KernelContext, value: Values) -> Values:
     """The SHA-224 digest."""
-    return _digest("sha224", value)
+    return _digest(hashlib.sha224, value)
 
 
 @function("SHA256", signature=takes(text, result=char(64)))
 def sha256(ctx: KernelContext, value: Values) -> Values:
     """The SHA-256 digest."""
-    return _digest("sha256", value)
+    return _digest(hashlib.sha256, value)
 
 
 @function("SHA384", signature=takes(text, result=char(96)))
 def sha384(ctx: KernelContext, value: Values) -> Values:
     """The SHA-384 digest."""
-    return _digest("sha384", value)
+    return _digest(hashlib.sha384, value)
 
 
 @function("SHA512", signature=takes(text, result=char(128)))
 def sha512(ctx: KernelContext, value: Values) -> Values:
     """The SHA-512 digest."""
-    return _digest("sha512", value)
+    return _digest(hashlib.sha512, value)
 
 
-_BITS = {224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
+_BITS: dict[int, Algorithm] = {
+    224: hashlib.sha224,
+    256: hashlib.sha256,
+    384: hashlib.sha384,
+    512: hashlib.sha512,
+}
 
 
 def _sha2(value: str, bits: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -62,7 +63,6 @@ def _add_literal(tokens: list[tuple[str, bool]], character: str) -> None:
         tokens.append((character, False))
 
 
-@lru_cache(maxsize=16384)
 def _to_re2(pattern: LikePattern) -> str:
     parts = [".*" if t == ANY else "." if wild else quote_re2(t) for t, wild in pattern.tokens]
     return r"(?s)\A" + "".join(parts) + r"\z"
@@ -70,20 +70,34 @@ def _to_re2(pattern: LikePattern) -> str:
 
 def match_like(values: pa.Array, pattern: LikePattern) -> pa.Array:
     """Which values match; NULL where they are NULL."""
+    return _matcher(pattern)(values)
+
+
+@lru_cache(maxsize=16384)
+def _matcher(pattern: LikePattern) -> Callable[[pa.Array], pa.Array]:
     match pattern.tokens:
-        case ():
-            return pc.equal(values, pa.scalar(""))
         case (("%", True),):
-            return pc.if_else(values.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
-        case ((literal, False),):
-            return pc.equal(values, pa.scalar(literal))
-        case ((literal, False), ("%", True)):
-            return pc.starts_with(values, literal)
-        case (("%", True), (literal, False)):
-            return pc.ends_with(values, literal)
-        case (("%", True), (literal, False), ("%", True)):
-            return pc.match_substring(values, literal)
-    return pc.match_substring_regex(values, _to_re2(pattern))
+            return lambda values: pc.if_else(values.is_valid(), _TRUE, _UNKNOWN)
+        case () | ((_, False),):
+            literal = pa.scalar(pattern.literal, pa.string())
+            return lambda values: pc.equal(values, literal)
+        case ((text, False), ("%", True)):
+            return _kernel("starts_with", text)
+        case (("%", True), (text, False)):
+            return _kernel("ends_with", text)
+        case (("%", True), (text, False), ("%", True)):
+            return _kernel("match_substring", text)
+    return _kernel("match_substring_regex", _to_re2(pattern))
+
+
+def _kernel(name: str, text: str) -> Callable[[pa.Array], pa.Array]:
+    """Arrow's kernel with options made once."""
+    function, options = pc.get_function(name), pc.MatchSubstringOptions(text)
+    return lambda values: function.call([values], options)
+
+
+_TRUE = pa.scalar(True)
+_UNKNOWN = pa.scalar(None, pa.bool_())
 
 
 def _like_result(types: Types, literals: Literals) -> DataType:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from parser.errors import PlanError
-from parser.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, DataType, Root
+from parser.types import BIGINT, BOOLEAN, DOUBLE, INT, DataType, Root
 from udf.registry import Literals, Types
 
 ResultRule: TypeAlias = Callable[[Types, Literals], DataType]
@@ -33,18 +33,13 @@ def _hint(t: DataType) -> str | None:
 
 text = Family("a string", lambda t: t.is_string)
 number = Family("a number", lambda t: t.is_numeric)
-exact_number = Family("an exact number", lambda t: t.is_integer or t.root is Root.DECIMAL)
 integer = Family("an integer", lambda t: t.is_integer)
 int_ = Family("an INT", lambda t: t.is_integer and t.root is not Root.BIGINT, INT)
 bigint = Family("an integer", lambda t: t.is_integer, BIGINT)
 double = Family("a number", lambda t: t.is_numeric, DOUBLE)
 boolean = Family("a BOOLEAN", lambda t: t.root is Root.BOOLEAN)
 binary = Family("binary data", lambda t: t.is_binary)
-timestamp_ = Family("a timestamp", lambda t: t.is_timestamp)
-date_or_timestamp = Family("a date or timestamp", lambda t: t.is_timestamp or t.root is Root.DATE)
 anything = Family("a value", lambda t: True)
-# Where Flink takes any type and looks at its text only.
-text_or_number = Family("a string or number", lambda t: t.is_string or t.is_numeric, STRING)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ def float_text(value: float, single: bool = False) -> str:
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     shortest = str(np.float32(value)) if single else repr(value)
+    if "e" not in shortest and (1e-3 <= abs(value) < 1e7 or value == 0):
+        return shortest
     sign, digits, exponent = Decimal(shortest).as_tuple()
     text = "".join(map(str, digits)).rstrip("0") or "0"
     point = len(digits) + int(exponent)  # the value is 0.<digits> * 10**point

@@ -57,6 +57,8 @@ def _read(value: str, pattern: str | None = None) -> int | None:
 @function("TO_TIMESTAMP", signature=Custom(_texts(1, 2), _checked(timestamp(3)), "a string and a pattern"))
 def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
     """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd HH:mm:ss` by default."""
+    if not pattern and isinstance(value, pa.Array):
+        return convert(value, STRING, timestamp(3)).values
     return map_text(ctx.num_rows, _read, pa.int64(), value, *pattern).cast(_MS)
 
 

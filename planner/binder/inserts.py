@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError
@@ -27,7 +29,8 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
     targets = _targets(statement, columns)
     _check_count(statement, table, query, targets)
     given = dict(zip((c.name for c in targets), query.plan.schema, strict=True))
-    items = tuple((c.name, _value(c, given.get(c.name), table, statement)) for c in columns)
+    places = _places(statement, targets)
+    items = tuple((c.name, _value(c, given.get(c.name), table, places)) for c in columns)
     unchanged = [c.name for c in query.plan.schema] == [c.name for c in columns] and all(
         isinstance(e, ColumnRef) and e.name == n for n, e in items
     )
@@ -72,17 +75,26 @@ def _check_count(statement: Insert, table: Table, query: Query, targets: Sequenc
         )
 
 
-def _value(target: Column, given: Column | None, table: Table, statement: Insert) -> Scalar:
+def _places(statement: Insert, targets: Sequence[Column]) -> dict[str, exp.Expression]:
+    """Where each target's value stands in the text: its item in the select list, or else the query."""
+    query = statement.query
+    items = query.expressions if isinstance(query, exp.Select) else []
+    if len(items) != len(targets):
+        items = [query] * len(targets)
+    return dict(zip((c.name for c in targets), items, strict=True)) | {"": query}
+
+
+def _value(target: Column, given: Column | None, table: Table, places: Mapping[str, exp.Expression]) -> Scalar:
     """What is written to the column: the query's value, cast if need be, or NULL where the text does not name it."""
     if given is None:
         if not target.type.nullable:
             message = f"column '{target.name}' of '{table.display}' is NOT NULL and gets no value"
-            raise PlanError(message, hint="name it in the column list", position=statement.position)
+            raise PlanError(message, hint="name it in the column list", position=position_of(places[""]))
         return literals.null(target.type)
     if not can_assign(given.type, target.type):
         raise PlanError(
             f"column '{target.name}' of '{table.display}' is {target.type.plain}, but the query gives {given.type.plain}",
             hint=f"write CAST({given.name} AS {target.type.plain})",
-            position=position_of(statement.query) or statement.position,
+            position=position_of(places[target.name]),
         )
-    return implicit_cast(pool.column(given.name, given.type), target.type, statement.query)
+    return implicit_cast(pool.column(given.name, given.type), target.type, places[target.name])

@@ -102,7 +102,7 @@ def check_clauses(node: exp.Expression) -> None:
     """Refuses the clauses of a query or relation that are not there yet."""
     for key, (what, hint) in _CLAUSES.items():
         found = node.args.get(key)
-        if not found:
+        if not found or found is True:  # `distinct` of a set operation is a plain bool
             continue
         first = found[0] if isinstance(found, list) else found
         where = position_of(first) or position_of(node)
@@ -112,6 +112,8 @@ def check_clauses(node: exp.Expression) -> None:
 def _named(node: exp.Expression, what: str) -> str:
     if not isinstance(node, exp.Join):
         return what
+    if type(node.this) in _RELATIONS:
+        return _RELATIONS[type(node.this)][0]
     words = [node.args.get(k) for k in ("method", "side", "kind")]
     return " ".join([*(w for w in words if isinstance(w, str)), what])
 

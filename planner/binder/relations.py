@@ -10,7 +10,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import Column, DataType, Schema
-from planner.binder import aggregates, literals, pool, refusals, windows
+from planner.binder import aggregates, pool, refusals, windows
 from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
@@ -20,8 +20,8 @@ from planner.scalar import ColumnRef, Scalar
 from udf.coercion import common_type
 
 _SET_OPERATIONS = {exp.Union: "UNION without ALL", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
-# One row for a SELECT without FROM; its column has no name that a text could give.
-_NOTHING = Values(((literals.boolean(True),),), Schema((Column("", literals.boolean(True).type),)))
+# Stands for the missing FROM of a SELECT that is one row of constants.
+_NOTHING = Values(((),), Schema(()))
 
 
 def bind_query(node: exp.Expression, context: Context) -> Query:

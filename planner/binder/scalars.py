@@ -249,7 +249,8 @@ def _call(node: exp.Expression, place: Place) -> Scalar:
         raise UnsupportedError(
             f"function '{node.name}' of a user cannot be called in this version", position=position_of(node)
         )
-    return function_call(name, tuple([_argument(a, place) for a in node.expressions]), node)
+    spelled = name if registry.lookup(name) else node.meta.get("name", name)
+    return function_call(spelled, tuple([_argument(a, place) for a in node.expressions]), node)
 
 
 def _argument(node: exp.Expression, place: Place) -> Scalar:

@@ -29,4 +29,4 @@ def _merge(node: LogicalPlan) -> LogicalPlan:
         return node
     if lower.type.nullable and can_fail(upper):
         return node
-    return Filter(node.input.input, conjunction((lower, upper)))
+    return Filter(node.input.input, conjunction((lower, upper)), node.salt or node.input.salt)

@@ -30,7 +30,8 @@ def _merge(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(below, Project) or not _mergeable(node, below):
         return node
     values = dict(below.items)
-    return _merge(Project(below.input, tuple((name, substitute(e, values)) for name, e in node.items), node.salt))
+    items = tuple((name, substitute(e, values)) for name, e in node.items)
+    return _merge(Project(below.input, items, node.salt or below.salt))
 
 
 def _changes_nothing(node: Project) -> bool:

@@ -35,7 +35,7 @@ def _push(node: LogicalPlan) -> LogicalPlan:
     if isinstance(below, Union):
         return replace(below, branches=tuple(_into_branch(node, below, b) for b in below.branches))
     if isinstance(below, WindowAssign) and not columns_of(node.predicate) & set(below.names):
-        return replace(below, input=_push(Filter(below.input, node.predicate)))
+        return replace(below, input=_push(replace(node, input=below.input)))
     if isinstance(below, Filter):
         return _through_filter(node, below)
     return node
@@ -48,20 +48,21 @@ def _through_project(node: Filter, project: Project) -> LogicalPlan:
     computed = [v for v in map(values.get, _uses(node.predicate)) if v is not None and not isinstance(v, ColumnRef)]
     if sum(_size(v) for v in computed) > MAX_NODES:
         return node
-    return replace(project, input=_push(Filter(project.input, substitute(node.predicate, values))))
+    moved = Filter(project.input, substitute(node.predicate, values), node.salt or project.salt)
+    return replace(project, input=_push(moved))
 
 
 def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan:
     pairs = zip(union.schema.names, branch.schema, strict=True)
     values: dict[str, Scalar] = {name: ColumnRef(c.name, c.type) for name, c in pairs}
-    return _push(Filter(branch, substitute(node.predicate, values)))
+    return _push(Filter(branch, substitute(node.predicate, values), node.salt))
 
 
 def _through_filter(node: Filter, other: Filter) -> LogicalPlan:
     """Filters may change places if the one that moves down cannot fail on rows that it did not see before."""
     if can_fail(node.predicate) or not is_deterministic(other.predicate):
         return node
-    moved = _push(Filter(other.input, node.predicate))
+    moved = _push(replace(node, input=other.input))
     stays = isinstance(moved, Filter) and moved.predicate is node.predicate and moved.input is other.input
     return node if stays else replace(other, input=moved)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rules.columns import Mask
 from rules.counters import Counters
 from rules.databases import Scan, compile_joined, compile_single
 from rules.like import LikePattern
@@ -22,6 +23,7 @@ _ESCAPED = [bytes((b,)) if 48 <= b < 58 or 97 <= b < 123 else b"\\x%02x" % b for
 # Fewer literals than these are found faster one by one, and need not be compiled.
 _FEW = 4
 # From so many values on a joined scan pays, as long as no more than so many literals are found in each.
+_LOW = (1 << 40) - 1
 _MANY_VALUES, _FEW_FOUND, _RECENT = 8, 6.0, 256
 
 
@@ -35,6 +37,10 @@ class Literal:
     at_start: bool
     at_end: bool
     confirm: LikePattern | None
+
+    @property
+    def anchored(self) -> bool:
+        return self.at_start or self.at_end
 
     def in_text(self, text: str) -> bool:
         """Plain search, without confirming."""
@@ -74,7 +80,7 @@ class PlainLiteralMatcher:
 
 
 class LiteralMatcher:
-    """All literals in one scan."""
+    """All literals in one scan. `literals` that must be at a start or end come last."""
 
     def __init__(self, literals: Sequence[Literal], single: Scan, joined: Scan | None, counters: Counters) -> None:
         self._single, self._joined, self._counters = single, joined, counters
@@ -82,6 +88,7 @@ class LiteralMatcher:
         self._lengths = np.array([len(encode(lit.text)) for lit in literals], np.int64)
         self._at_start = np.array([lit.at_start for lit in literals], np.bool_)
         self._at_end = np.array([lit.at_end for lit in literals], np.bool_)
+        self._anywhere = sum(1 for lit in literals if not lit.anchored)
         self._confirm = {i: lit.confirm for i, lit in enumerate(literals) if lit.confirm is not None}
         self._to_confirm = np.array([lit.confirm is not None for lit in literals], np.bool_)
         self._found_per_value = 0.0
@@ -89,7 +96,7 @@ class LiteralMatcher:
     def match(self, values: Values, hits: HitList) -> None:
         many = len(values) >= _MANY_VALUES and self._found_per_value <= _FEW_FOUND
         found = self._scan_joined(self._joined, values) if self._joined and many else self._scan_each(values)
-        which, literals = self._placed(found, values)
+        which, literals = found
         weight = min(1.0, len(values) / _RECENT)
         self._found_per_value += weight * (len(which) / max(1, len(values)) - self._found_per_value)
         unsure = self._to_confirm[literals]
@@ -99,46 +106,59 @@ class LiteralMatcher:
             which, literals = which[kept], literals[kept]
         hits.add_pairs(which, self._leaves[literals])
 
-    def _scan_each(self, values: Values) -> list[int]:
-        """(literal, its end in the joined text) as one number each, for literals that may be in the right place."""
+    def _scan_each(self, values: Values) -> tuple[Ints, Ints]:
+        """(value, literal) for literals in the right place. Only of anchored ones the place is noted."""
         found: list[int] = []
-        append, start = found.append, 0
+        ends: list[int] = []
+        counts: list[int] = []
+        note, note_end, anywhere = found.append, ends.append, self._anywhere
 
         def on_match(literal: int, _: int, end: int, flags: int, context: object) -> None:
-            append(literal << 40 | start + end)
+            note(literal)
+            if literal >= anywhere:
+                note_end(end)
 
         scan = self._single
         for data in values.encoded:
             scan(data, on_match)
-            start += len(data) + 1
+            counts.append(len(found))
         self._counters.hyperscan_scans += len(values)
-        return found
+        which = np.repeat(np.arange(len(values)), np.diff(np.array(counts, np.int64), prepend=0))
+        literals = np.array(found, np.int64)
+        right = np.ones(len(literals), np.bool_)
+        anchored = np.flatnonzero(literals >= anywhere)
+        if len(anchored):
+            starts = np.zeros(len(anchored), np.int64)
+            lengths = np.fromiter(map(len, values.encoded), np.int64, len(values))[which[anchored]]
+            right[anchored] = self._placed(literals[anchored], np.array(ends, np.int64), starts, lengths)
+        return which[right], literals[right]
 
-    def _scan_joined(self, scan: Scan, values: Values) -> list[int]:
-        """The same by one scan, which also finds literals that reach over the end of a value."""
+    def _scan_joined(self, scan: Scan, values: Values) -> tuple[Ints, Ints]:
+        """The same by one scan, which also finds literals again and such that reach over the end of a value."""
         found: list[int] = []
         append = found.append
 
         def on_match(literal: int, _: int, end: int, flags: int, context: object) -> None:
             append(literal << 40 | end)
 
-        scan(values.joined[0], on_match)
+        data, starts, ends = values.joined
+        scan(data, on_match)
         self._counters.hyperscan_scans += 1
         self._counters.joined_scans += 1
-        return found
-
-    def _placed(self, found: list[int], values: Values) -> tuple[Ints, Ints]:
-        """(value, literal), each once, of those that lie within a value, and at its start or end if they must."""
         pairs = np.array(found, np.int64)
-        literals, end = pairs >> 40, pairs & ((1 << 40) - 1)
-        _, starts, ends = values.joined
-        start = end - self._lengths[literals]
-        which = np.searchsorted(starts, start, "right") - 1
-        right = (which >= 0) & (end <= ends[which])
-        right &= ~self._at_start[literals] | (start == starts[which])
-        right &= ~self._at_end[literals] | (end == ends[which])
+        literals, end = pairs >> 40, pairs & _LOW
+        which = np.searchsorted(starts, end - self._lengths[literals], "right") - 1
+        right = self._placed(literals, end, starts[which], ends[which])
         keys = distinct((which[right] << 40) | literals[right])
-        return keys >> 40, keys & ((1 << 40) - 1)
+        return keys >> 40, keys & _LOW
+
+    def _placed(self, literals: Ints, end: Ints, value_start: Ints, value_end: Ints) -> Mask:
+        """Whether a literal that ends at `end` lies within its value, and at its start or end if it must."""
+        start = end - self._lengths[literals]
+        right = (start >= value_start) & (end <= value_end)
+        right &= ~self._at_start[literals] | (start == value_start)
+        right &= ~self._at_end[literals] | (end == value_end)
+        return right
 
     def _confirmed(self, values: Values, which: Ints, literals: Ints) -> list[bool]:
         texts = values.texts
@@ -156,6 +176,7 @@ def literal_matcher(
 ) -> LiteralMatcher | PlainLiteralMatcher:
     """The matcher for these literals under these switches."""
     if options.hyperscan and len(literals) >= _FEW:
+        literals = sorted(literals, key=lambda lit: lit.anchored)
         expressions = [literal.expression for literal in literals]
         # The first occurrence says nothing about a literal that must be at the end.
         single = compile_single(expressions, counters, options.folder, every_match=[lit.at_end for lit in literals])

@@ -58,7 +58,7 @@ class RegexMatcher:
         missing = 0
         for leaf, pattern in patterns:
             try:
-                if pattern.exact.search(text, timeout=self._timeout):
+                if len(text) >= pattern.least and pattern.exact.search(text, timeout=self._timeout):
                     hits.add(value, (leaf,))
                 else:
                     missing += 1

@@ -128,7 +128,9 @@ def _random(field: Field, rows: Rows) -> Maker:
     if field.type.is_timestamp or root in (Root.DATE, Root.TIME):
         return _times(field, rows)
     if root is Root.BOOLEAN:
-        return lambda first, end: pa.array((_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_))
+        return lambda first, end: pa.array(
+            (_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_)
+        )
     raise UnsupportedError(f"datagen makes no {field.type}", hint=f"leave column '{field.name}' out, or compute it")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.errors import ExecutionError, PlanError, UnsupportedError
+from parser.errors import ExecutionError, UnsupportedError
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
 from planner.catalog import Table
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
@@ -41,7 +41,9 @@ class FilesystemConnector:
         "path": Option(required=True, doc="a file or a folder, also as file:///…"),
         "source.monitor-interval": Option(duration, doc="looks for new files so often; the table is then unbounded"),
         "source.follow": Option(boolean, default="false", doc="waits for lines that are appended later"),
-        "sink.fsync": Option(choice("none", "epoch"), default="none", doc="'epoch' keeps what is committed over power loss"),
+        "sink.fsync": Option(
+            choice("none", "epoch"), default="none", doc="'epoch' keeps what is committed over power loss"
+        ),
     }
     metadata: ClassVar[Mapping[str, DataType]] = {
         "file.path": STRING.with_nullable(False),
@@ -93,9 +95,7 @@ class FileSource:
     A file must only grow. One that is shorter than what was read, or was replaced by another, is an error: rotate by
     writing to a file of a new name."""
 
-    def __init__(
-        self, table: Table, path: Path, interval: int | None, follow: bool, clock: Callable[[], int]
-    ) -> None:
+    def __init__(self, table: Table, path: Path, interval: int | None, follow: bool, clock: Callable[[], int]) -> None:
         self._table = table
         self._root = path
         self._interval = interval
@@ -162,7 +162,9 @@ class FileSource:
             while len(data) < size:
                 more = os.pread(file.fileno(), size - len(data), offset + len(data))
                 if not more:
-                    raise _changed(shard, f"it ends at byte {offset + len(data)}, byte {offset + size} was there before")
+                    raise _changed(
+                        shard, f"it ends at byte {offset + len(data)}, byte {offset + size} was there before"
+                    )
                 data += more
         return data
 

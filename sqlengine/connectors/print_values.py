@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -47,12 +48,12 @@ def _many(kind: DataType, column: pa.Array) -> list[str]:
     ends = column.offsets.to_pylist()
     if kind.root is Root.ARRAY:
         items = printer(kind.children[0])(column.values)
-        rows = ["[" + ", ".join(items[a:b]) + "]" for a, b in zip(ends, ends[1:], strict=False)]
+        rows = ["[" + ", ".join(items[a:b]) + "]" for a, b in pairwise(ends)]
     else:
         counts = DataType(Root.INT) if kind.root is Root.MULTISET else kind.children[1]
         pairs = zip(printer(kind.children[0])(column.keys), printer(counts)(column.items), strict=True)
         items = [f"{k}={v}" for k, v in pairs]
-        rows = ["{" + ", ".join(items[a:b]) + "}" for a, b in zip(ends, ends[1:], strict=False)]
+        rows = ["{" + ", ".join(items[a:b]) + "}" for a, b in pairwise(ends)]
     return ["null" if missing else r for r, missing in zip(rows, column.is_null().to_pylist(), strict=True)]
 
 
@@ -68,4 +69,5 @@ def _bytes(column: pa.Array) -> list[str]:
 
 
 def _texts(kind: DataType, column: pa.Array) -> list[str]:
-    return java_texts(column, kind).fill_null("null").to_pylist()
+    texts: list[str] = java_texts(column, kind).fill_null("null").to_pylist()
+    return texts

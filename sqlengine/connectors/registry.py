@@ -47,7 +47,9 @@ def connector_of(table: Table) -> Connector:
     known = connectors()
     name = table.options.get("connector")
     if name is None:
-        raise PlanError(f"table '{table.display}' needs the option 'connector'", hint="one of " + ", ".join(sorted(known)))
+        raise PlanError(
+            f"table '{table.display}' needs the option 'connector'", hint="one of " + ", ".join(sorted(known))
+        )
     if name not in known:
         hint = did_you_mean(name, known) or "known connectors: " + ", ".join(sorted(known))
         raise PlanError(f"unknown connector '{name}' of table '{table.display}'", hint=hint)
@@ -73,7 +75,11 @@ def _check_metadata(declared: MetadataColumn, found: Connector) -> None:
         hint = did_you_mean(declared.key, found.metadata) or "keys: " + (", ".join(sorted(found.metadata)) or "none")
         raise PlanError(f"connector '{found.name}' has no metadata '{declared.key}'", hint=hint)
     own, kind = found.metadata[declared.key], declared.column.type
-    same = own.root is kind.root or (own.is_timestamp and kind.is_timestamp) or (own.is_integer and kind.root is Root.BIGINT)
+    same = (
+        own.root is kind.root
+        or (own.is_timestamp and kind.is_timestamp)
+        or (own.is_integer and kind.root is Root.BIGINT)
+    )
     if not same:
         raise PlanError(f"metadata '{declared.key}' of connector '{found.name}' is {own}, not {kind}")
 

@@ -38,7 +38,9 @@ class TopicConnector:
     name: ClassVar[str] = "topic"
     options: ClassVar[Mapping[str, Option]] = {
         "topic": Option(required=True, doc="the topic's name"),
-        "topic.auto-create": Option(boolean, doc="make the topic, with one shard, where it is missing; default: for sinks"),
+        "topic.auto-create": Option(
+            boolean, doc="make the topic, with one shard, where it is missing; default: for sinks"
+        ),
         "scan.startup.mode": Option(
             choice("latest-offset", "earliest-offset", "group-offsets", "timestamp"), default="latest-offset"
         ),
@@ -96,9 +98,7 @@ def _find(broker: Broker, table: Table, *, create: bool) -> int:
     except TopicNotFound:
         near = did_you_mean(name, [t.name for t in broker.topics() if not is_system(t.name)])
         hint = f"create it: sql topic create {name}, or set 'topic.auto-create' = 'true'"
-        raise BrokerError(
-            f"topic '{name}' of table '{table.display}' does not exist", detail=near, hint=hint
-        ) from None
+        raise BrokerError(f"topic '{name}' of table '{table.display}' does not exist", detail=near, hint=hint) from None
 
 
 def _writer(table: Table, environment: Environment) -> str:

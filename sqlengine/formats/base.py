@@ -63,9 +63,7 @@ class Format(Protocol):
     line_separated: ClassVar[bool]
     options: ClassVar[Mapping[str, Option]]  # without the prefix
 
-    def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
-    ) -> Decoder:
+    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
         """Reads records of `schema`; gives all of its columns or those of `columns`, in the order of the schema.
         PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
 

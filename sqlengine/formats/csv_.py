@@ -13,7 +13,8 @@ from parser.errors import PlanError
 from parser.types import Schema
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
 from sqlengine.formats.csv_encode import CsvEncoder
-from sqlengine.formats.csv_values import Dialect, FromText, Unreadable, columns_at_once, from_text
+from sqlengine.formats.csv_values import Dialect, FromText, columns_at_once, from_text
+from sqlengine.formats.json_values import Unreadable
 from sqlengine.formats.options import boolean, character, parse_options
 from sqlengine.formats.registry import format_, wanted
 
@@ -42,9 +43,7 @@ class CsvFormat:
         "write-bigdecimal-in-scientific-notation": Option(boolean, default="true"),
     }
 
-    def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
-    ) -> Decoder:
+    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
         return CsvDecoder(schema, wanted(schema, columns), self._dialect(options))
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:

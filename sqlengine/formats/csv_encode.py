@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -61,7 +63,7 @@ class CsvEncoder:
             rows: list[list[str | None]] = [list(r) for r in zip(*fields, strict=True)]
         else:
             texts, ends = self._texts(column.values, kind.children[0]).to_pylist(), column.offsets.to_pylist()
-            rows = [texts[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+            rows = [texts[a:b] for a, b in pairwise(ends)]
         return [row if there else None for row, there in zip(rows, present, strict=True)]
 
     def _nested(self, items: list[str | None] | None, kind: DataType) -> str | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 import pyarrow as pa
 
 from parser.errors import UnsupportedError
 from parser.types import DataType, Root
 from sqlengine.formats import times
-from sqlengine.formats.json_values import TRIM, Unreadable, base64, is_decimal, java_float, to_decimal
+from sqlengine.formats.java import TRIM, base64, is_decimal, java_float, to_decimal
+from sqlengine.formats.json_values import Unreadable
 
 FromText = Callable[[str], object]
 
@@ -134,7 +135,7 @@ def _time(text: str, kind: DataType) -> int | None:
     if nanos is None or text.startswith("24"):
         return None
     step = 10 ** (9 - kind.precision)
-    return nanos // step * step // times.NANOS[kind.arrow.unit]
+    return int(nanos // step * step // times.NANOS[kind.arrow.unit])
 
 
 def _nested(kind: DataType, dialect: Dialect) -> FromText:

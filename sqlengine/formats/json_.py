@@ -52,9 +52,7 @@ class JsonFormat:
         "decode.json-parser.enabled": Option(boolean, default="true"),
     }
 
-    def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
-    ) -> Decoder:
+    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
         values = parse_options(options, self.options, "format 'json'")
         if values["fail-on-missing-field"] and values["ignore-parse-errors"]:
             raise PlanError("'fail-on-missing-field' and 'ignore-parse-errors' of format 'json' exclude each other")
@@ -216,4 +214,5 @@ def _filter(columns: tuple[pa.Array, ...], keep: BoolArray) -> tuple[pa.Array, .
 def _join(records: pa.Array) -> bytes:
     """All records, each but the last with a line break behind it."""
     lists = pa.LargeListArray.from_arrays(pa.array([0, len(records)], pa.int64()), records)
-    return pc.binary_join(lists, b"\n")[0].as_py()
+    joined: bytes = pc.binary_join(lists, b"\n")[0].as_py()
+    return joined

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType, Root, Schema
-from sqlengine.formats import json_values, times
+from sqlengine.formats import times
+from sqlengine.formats.java import base64
 from sqlengine.formats.json_sieve import is_object
 
 BoolArray = npt.NDArray[np.bool_]
@@ -82,7 +83,7 @@ class FastReader:
             batch = pa.record_batch(reader.read_next_batch())
         except StopIteration:
             return None
-        except Exception as error:  # arro3 raises nothing more exact
+        except Exception as error:  # noqa: BLE001  arro3 raises nothing more exact
             raise self._failure(str(error)) from None
         return batch
 
@@ -123,7 +124,8 @@ def _double_objects(joined: bytes) -> IntArray:
     closing = np.flatnonzero(data[:-1] == _CLOSE)
     behind = data[closing + 1]
     found = (behind == _OPEN) | ((behind <= 32) & (behind != _NEWLINE))
-    return closing[found]
+    places: IntArray = closing[found]
+    return places
 
 
 def _nul(joined: bytes) -> IntArray:
@@ -195,7 +197,7 @@ def _narrowed(column: pa.Array, kind: DataType) -> pa.Array:
 
 def _base64(column: pa.Array) -> tuple[pa.Array, BoolArray | None]:
     texts = column.to_pylist()
-    values = [None if t is None else json_values.base64(t) for t in texts]
+    values = [None if t is None else base64(t) for t in texts]
     doubt = np.array([v is None and t is not None for v, t in zip(values, texts, strict=True)], np.bool_)
     return pa.array(values, pa.binary()), doubt
 

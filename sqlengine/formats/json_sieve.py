@@ -109,9 +109,7 @@ class Sieve:
                 out.malformed.add(i)
                 if not self._ignore:
                     out.bad.append(BadRecord(i, f"malformed JSON: {error}"))
-        columns = tuple(
-            pa.array([row[k] for row in out.values], c.type.arrow) for k, c in enumerate(self.schema)
-        )
+        columns = tuple(pa.array([row[k] for row in out.values], c.type.arrow) for k, c in enumerate(self.schema))
         return Sieved(columns, np.array(out.rows, np.int64), tuple(out.bad), frozenset(out.malformed))
 
     def _read(self, i: int, record: bytes, out: _Rows) -> None:
@@ -204,6 +202,8 @@ def _strings(values: list[object], records: Sequence[bytes]) -> pa.Array:
 class _Number(str):
     """A number's text, kept as it was written."""
 
+    __slots__ = ()
+
 
 def normalise(record: bytes) -> bytes:
     """The same JSON without what Flink accepts and msgspec refuses: a byte order mark, raw control characters and lone
@@ -244,4 +244,3 @@ def merge_sieved(parts: Sequence[tuple[npt.NDArray[np.int64], tuple[pa.Array, ..
         return rows, columns
     index = pa.array(order)
     return rows[order], tuple(c.take(index) for c in columns)
-

@@ -45,9 +45,7 @@ class RawFormat:
         "endianness": Option(choice(_BIG, _LITTLE), default=_BIG, doc="of numbers"),
     }
 
-    def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
-    ) -> Decoder:
+    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
         values = parse_options(options, self.options, "format 'raw'")
         kind = _only(schema)
         if columns is not None and not columns:
@@ -128,7 +126,8 @@ class _NumberCodec:
         column = pa.array(typed, self._kind.arrow, mask=~present)
         size = self._dtype.itemsize
         bad = tuple(
-            BadRecord(int(i), f"{int(lengths[i])} bytes are not {self._kind}, which has {size}") for i in np.flatnonzero(~good)
+            BadRecord(int(i), f"{int(lengths[i])} bytes are not {self._kind}, which has {size}")
+            for i in np.flatnonzero(~good)
         )
         return Decoded((column,), len(rows), None if good.all() else rows, bad)
 
@@ -139,4 +138,6 @@ class _NumberCodec:
         data = values.tobytes()
         size = self._dtype.itemsize
         records = [data[i * size : (i + 1) * size] for i in range(len(values))]
-        return pa.array([b"" if m else r for r, m in zip(records, column.is_null().to_pylist(), strict=True)], pa.binary())
+        return pa.array(
+            [b"" if m else r for r, m in zip(records, column.is_null().to_pylist(), strict=True)], pa.binary()
+        )

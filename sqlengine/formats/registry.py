@@ -78,7 +78,9 @@ def encoder_for(table: Table) -> Encoder:
 
 class _NothingToDecode:
     def decode(self, records: pa.Array) -> Decoded:
-        return Decoded((), len(records), bad=tuple(BadRecord(i, "the table has no format") for i in range(len(records))))
+        return Decoded(
+            (), len(records), bad=tuple(BadRecord(i, "the table has no format") for i in range(len(records)))
+        )
 
 
 def wanted(schema: Schema, columns: Iterable[str] | None) -> Schema:

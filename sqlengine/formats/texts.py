@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from parser.types import DataType, Root
 from sqlengine.formats import times
-from sqlengine.formats.json_values import java_double, java_float32
+from sqlengine.formats.java import java_double, java_float32
 
 _TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 

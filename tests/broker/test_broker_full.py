@@ -48,6 +48,7 @@ assert full_at > 5, full_at
 for _ in range(3):
     assert refused(lambda: broker.append("t", 0, values, timestamp_ms=0, writer="w", epoch=epoch))
 assert broker.end_offset("t", 0) == 10 * epoch
+assert broker.topic("t").bytes == sum(path.stat().st_size for path in folder.glob("broker/topics/t.topic/0/*"))
 small = 0
 while way == "limit" and not refused(lambda: broker.append("t", 0, [b"s"], timestamp_ms=0)):
     small += 1

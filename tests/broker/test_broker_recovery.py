@@ -41,6 +41,7 @@ def assert_holds(folder: Path, batches: int) -> None:
     records = broker.read("t", 0, 0)
     assert records is not None
     assert records.values.to_pylist() == [*expected, b"next"]
+    assert broker.topic("t").bytes == sum(path.stat().st_size for path in folder.glob("topics/t.topic/0/*"))
     broker.close()
 
 
@@ -81,7 +82,9 @@ def test_damage_in_an_older_segment_is_an_error_when_it_is_read(folder: Path) ->
     files = sorted((folder / "topics" / "t.topic" / "0").glob("*.seg"))
     content = files[1].read_bytes()
     begins, ends = (int(path.name.split(".")[0]) for path in files[1:3])
-    for damaged in (content[:-100], content[:-8], content[:-50] + b"?" + content[-49:]):
+    two_batches = 2 * 96
+    cut = [content[:-size] for size in range(8, two_batches + 1, 8)]
+    for damaged in (*cut, content[:-50] + b"?" + content[-49:]):
         files[1].write_bytes(damaged)
         broker = EmbeddedBroker(folder)
         for offset in (0, begins, ends - 1):

@@ -127,8 +127,8 @@ def topic_lines(script: Path, data: Path) -> list[str]:
     broker = EmbeddedBroker(data, fsync="none")
     try:
         shards = range(broker.topic("alerts").shards)
-        records = [broker.read("alerts", shard, 0, max_rows=10_000) for shard in shards]
-        return [bytes(value).decode() for part in records for value in part.values.to_pylist()]
+        parts = [broker.read("alerts", shard, 0, until=broker.end_offset("alerts", shard)) for shard in shards]
+        return [value.decode() for part in parts if part for value in part.values.to_pylist()]
     finally:
         broker.close()
 

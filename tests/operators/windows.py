@@ -55,7 +55,7 @@ def aggregate(node: LogicalPlan, keys: Sequence[str], *calls: str) -> WindowAggr
     bound = []
     for text in calls:
         call, _, where = text.partition(" ")
-        function, _, argument = call.rstrip(")").partition("(")
+        function, _, argument = call.removesuffix(")").partition("(")
         types = [] if argument == "*" else [node.schema.type(argument)]
         result = bind_aggregate(function, types).result_type
         column = None if argument == "*" else argument

@@ -23,7 +23,7 @@ from sqlengine.state.keys import BUCKETS
 from tests.operators.proof import PLAN, Chunk, expected, feed, keyed, operators, scanned, to_lines
 from tests.operators.windows import Chain, rows
 
-CHUNKS = feed(5, chunks=24)
+CHUNKS = feed(5, chunks=15)
 SPARK_PLAN = SparkPlan("proof", 1, scanned, {0: Exchange(("k",), PLAN.input.schema)}, keyed)
 
 
@@ -83,22 +83,22 @@ def test_same_rows_on_spark(spark: Any, tmp_path: Path) -> None:
         runner.start(stream, str(checkpoint)).awaitTermination()
         return runner
 
-    write(source, CHUNKS[:12], 0)
+    write(source, CHUNKS[:6], 0)
     run(partitions=2)
-    assert list(sink.batches) == [0, 1, 2, 3]
-    crash_before_commit(checkpoint, 3)
-    write(source, CHUNKS[12:], 12)
+    assert list(sink.batches) == [0, 1]
+    crash_before_commit(checkpoint, 1)
+    write(source, CHUNKS[6:], 6)
     runner = run(partitions=3)
     runner.finish()
     runner.finish()
-    assert sink.repeated == [3, 8]
+    assert sink.repeated == [1, 5]
     wanted, _ = expected(CHUNKS)
     order = lambda row: (row[-1], str(row[0]))  # noqa: E731
     assert sorted((r for b in sink.batches.values() for r in b), key=order) == sorted(wanted, key=order)
     assert [letter[4] for batch in sink.letters.values() for letter in batch] == ['{"ts": ']
     with pytest.raises(ServiceError, match="the input was ended before"):
-        runner.run(spark.range(0), 8)
-    assert sorted(p.name for p in (tmp_path / "state" / "state").iterdir()) == ["000000000007", "000000000008"]
+        runner.run(spark.range(0), 5)
+    assert sorted(p.name for p in (tmp_path / "state" / "state").iterdir()) == ["000000000004", "000000000005"]
 
 
 def crash_before_commit(checkpoint: Path, batch: int) -> None:

@@ -4,6 +4,5 @@ SELECT * FROM m;
 SELECT x.low FROM v AS x;
 WITH w AS (SELECT a, s FROM t), z (k) AS (SELECT s FROM w) SELECT * FROM z;
 SELECT 1 AS x, 'a' AS y;
-SELECT 1 AS x WHERE 1 = 2;
 SELECT * FROM (VALUES (1, 'a'), (2, 'bcd')) AS x (p, q);
 SELECT a FROM t UNION ALL SELECT b FROM u UNION ALL SELECT a FROM u;

@@ -1,0 +1,21 @@
+SELECT nope FROM e;
+SELECT K FROM e;
+SELECT x.k FROM e AS y;
+SELECT y.x FROM e AS y;
+SELECT k, zzzzzz.* FROM e;
+SELECT k FROM ee;
+SELECT k FROM nowhere;
+SELECT x FROM (SELECT k AS x, v AS x FROM e);
+SELECT
+  k,
+  LOWERR(k)
+FROM e
+WHERE v > 1;
+SELECT frobnicate(k) FROM e;
+SELECT k FROM e WHERE * = 1;
+SELECT *;
+SELECT k FROM e AS x (a, b);
+CREATE VIEW w AS SELECT k, k FROM e;
+CREATE VIEW w (a, b) AS SELECT k FROM e;
+INSERT INTO nowhere SELECT k FROM e;
+INSERT INTO v SELECT k FROM e;

@@ -1,0 +1,3 @@
+CREATE TABLE e (k STRING, v INT, ts TIMESTAMP(3), kk AS LOWER(k), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'topic');
+CREATE TABLE sink (a INT NOT NULL, s STRING, d DATE, m BIGINT METADATA VIRTUAL, c AS a + 1) WITH ('connector' = 'topic');
+CREATE VIEW v AS SELECT k FROM e;

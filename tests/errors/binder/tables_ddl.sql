@@ -1,0 +1,10 @@
+CREATE TABLE x (a INT) WITH ('format' = 'json');
+CREATE TABLE x (a INT, c AS b + 1) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, c AS a + 1, d AS c + 1) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, c AS SUM(a)) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, PRIMARY KEY (b) NOT ENFORCED) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, c AS a + 1, PRIMARY KEY (c) NOT ENFORCED) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, ts TIMESTAMP(6), WATERMARK FOR ts AS ts) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, ts STRING, WATERMARK FOR ts AS ts) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, ts TIMESTAMP(3), WATERMARK FOR tts AS ts) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, ts TIMESTAMP(3), WATERMARK FOR ts AS a) WITH ('connector' = 'topic');

@@ -1,0 +1,92 @@
+"""Who holds the watermark back, who cannot, and which rows have no place in time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parser.types import BIGINT, STRING, Schema, timestamp
+from planner.logical import Tumble, WindowAssign
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, empty, from_pydict
+from sqlengine.expressions import evaluate
+from sqlengine.operators.watermark import NULL_ROWTIME, WatermarkOperator
+from sqlengine.operators.window_aggregate import WindowAggregateOperator
+from sqlengine.operators.window_assign import WindowAssignOperator
+from tests.operators.windows import Chain, Memory, aggregate, delayed, end_of_input, operators_of, rows, tumbling
+
+SCHEMA = Schema.of(ts=timestamp(3), k=STRING)
+
+
+def batch(shard: str, times: list[int | None]) -> Batch:
+    return replace(from_pydict(SCHEMA, {"ts": times, "k": ["x"] * len(times)}), origin=shard, proctime=5)
+
+
+def chain(delay: int = 0) -> Chain:
+    return Chain([WatermarkOperator(delayed(SCHEMA, "ts", delay), evaluate)])
+
+
+def before(output: list[Batch]) -> tuple[list[int | None], int | None]:
+    (one,) = output
+    return [none_at_start(w) for w in one.watermarks().tolist()], none_at_start(one.watermark)
+
+
+def none_at_start(watermark: int) -> int | None:
+    return None if watermark == MIN_WATERMARK else watermark
+
+
+def test_a_row_is_judged_by_the_rows_before_it() -> None:
+    operators = chain(delay=2)
+    assert before(operators.push(batch("a", [10, 7, 12]))) == ([None, 8, 8], 10)
+    assert before(operators.push(batch("a", [3]))) == ([10], 10)
+    (tick,) = operators.push(empty(SCHEMA, proctime=9))
+    assert (tick.num_rows, tick.proctime) == (0, 9)
+
+
+def test_the_slowest_shard_decides_and_a_new_one_takes_nothing_back() -> None:
+    operators = chain()
+    for shard in ("a", "b"):
+        operators.push(replace(empty(SCHEMA), origin=shard))
+    assert before(operators.push(batch("a", [10, 20]))) == ([None, None], None), "b is known and silent"
+    assert before(operators.push(batch("b", [5, 15, 30]))) == ([None, 5, 15], 20)
+    assert before(operators.push(replace(empty(SCHEMA), origin="c"))) == ([], 20)
+    assert before(operators.push(batch("a", [40]))) == ([20], 20), "c holds it back now"
+    assert before(operators.push(batch("c", [25, 50]))) == ([20, 25], 30)
+    again = Chain(
+        [WatermarkOperator(delayed(SCHEMA, "ts", 0), evaluate)],
+        Memory({name: table.dump() for name, table in operators.context.tables.items()}),
+    )
+    assert before(again.push(batch("b", [60]))) == ([30], 40)
+    (end,) = again.push(end_of_input(SCHEMA))
+    assert end.watermark == MAX_WATERMARK
+    assert before(again.push(batch("a", [1])))[0] == [MAX_WATERMARK]
+
+
+def test_rows_without_a_time_are_set_aside() -> None:
+    operators = chain()
+    output = operators.push(batch("a@0", [1, None, 3, None]))
+    assert rows(output) == [(1, "x"), (3, "x")]
+    assert before(output) == ([None, 1], 3)
+    (letters,) = operators.letters
+    assert rows([letters])[0] == ("", "a@0", "WATERMARK FOR ts AS ts", NULL_ROWTIME, '{"ts": null, "k": "x"}')
+    assert operators.context.counters["rows_in_error"] == letters.num_rows == 2
+    assert output[0].schema.type("ts").is_rowtime
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_windows_over_windows(size: int) -> None:
+    """What a window gives is in time for the next one, however far one batch moves the watermark."""
+    inner = tumbling(SCHEMA, "ts", 0, 5, ["k"], ["COUNT(*)"])
+    assigned = WindowAssign(inner, Tumble("window_time", 10), ("start", "end", "time"))
+    outer = replace(aggregate(assigned, [], "SUM(COUNT(*))"), window_columns=assigned.names)
+    operators = Chain([*operators_of(inner), WindowAssignOperator(assigned), WindowAggregateOperator(outer)])
+    output: list[Batch] = []
+    times: list[int | None] = [1, 2, 6, 11, 9, 16, 17, 31, 12, 48]
+    for start in range(0, len(times), size):
+        output += operators.push(batch("a", times[start : start + size]))
+    output += operators.push(end_of_input(SCHEMA))
+    assert [(r[0], r[1], r[2]) for r in rows(output)] == [(3, 0, 10), (3, 10, 20), (1, 30, 40), (1, 40, 50)]
+    assert operators.context.counters["late_rows"] == 2
+    assert BIGINT.same_as(output[0].schema.type("SUM(COUNT(*))"))
+    assert np.unique([b.proctime for b in output]).tolist() == [0, 5]
