@@ -10,7 +10,7 @@ SETUP := $(VENV)/.setup-done
 SPARK := $(VENV)/.spark-done
 UV := $(shell command -v uv 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest
-SOURCES := $(wildcard parser udf rules planner sqlengine demo server.py hatch_build.py)
+SOURCES := $(wildcard parser udf rules planner sqlengine demo examples server.py hatch_build.py)
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 

@@ -115,12 +115,12 @@ class Rocks(Log):
         self.base.close()
 
 
-def measure(work: Callable[[], int]) -> str:
-    """Thousands a second of wall and of CPU time, for `work` that returns how many it did."""
+def measure(work: Callable[[], int]) -> tuple[int, str]:
+    """What `work` returns, how many it did, and thousands of them a second of wall and of CPU time."""
     wall, cpu = time.perf_counter(), time.process_time()
     count = work()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return f"{count / wall / 1000:,.0f} / {count / cpu / 1000:,.0f}"
+    return count, f"{count / wall / 1000:,.0f} / {count / cpu / 1000:,.0f}"
 
 
 def fill(log: Log, values: list[bytes], seconds: float) -> int:
@@ -138,10 +138,11 @@ def run(kind: type[Log], mode: Fsync, size: int, seconds: float, parent: Path) -
     values = [chance.randbytes(SIZE) for _ in range(size)]
     with tempfile.TemporaryDirectory(dir=parent) as folder:
         log = kind(Path(folder), mode)
-        appended = measure(lambda: fill(log, values, seconds))
-        log.read()
-        read = measure(log.read)
+        count, appended = measure(lambda: fill(log, values, seconds))
+        found = log.read()
+        again, read = measure(log.read)
         log.close()
+    assert count == found == again, f"{kind.__name__} lost messages: {count} appended, {found} and {again} read"
     return appended, read
 
 

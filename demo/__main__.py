@@ -20,7 +20,18 @@ from rich.table import Table
 from demo.events import ATTACKS, generate, spread
 from demo.feeder import Feeder
 from demo.machine import watch
-from demo.rules import BURSTS, BY_NAME, MACHINE, RULES, SECOND_VERSION, TABLES, WITHDRAWN, Rule, count_bursts, indicators
+from demo.rules import (
+    BURSTS,
+    BY_NAME,
+    MACHINE,
+    RULES,
+    SECOND_VERSION,
+    TABLES,
+    WITHDRAWN,
+    Rule,
+    count_bursts,
+    indicators,
+)
 from demo.server import Server
 from sqlengine.client import Client, Json
 
@@ -182,7 +193,9 @@ def _switched(events: Feeder, old: Rule, new: Rule | None, found: dict[str, list
 
 
 def play(server: Server, story: Story, count: int, machine: bool) -> int:
-    story.say(f"server ready after {server.start():.1f} s; idle memory {server.metric('sqlengine_memory_bytes') / 1e6:.0f} MB")
+    story.say(
+        f"server ready after {server.start():.1f} s; idle memory {server.metric('sqlengine_memory_bytes') / 1e6:.0f} MB"
+    )
     for topic in TOPICS:
         server.client.post("/api/v1/topics", {"name": topic})
     rules = bring_rules(server, story, machine)
@@ -218,7 +231,13 @@ def _until(done: object, story: Story) -> None:
 
 
 def summary(
-    server: Server, story: Story, feeders: list[Feeder], rules: int, times: list[float], bursts: int, problems: list[str]
+    server: Server,
+    story: Story,
+    feeders: list[Feeder],
+    rules: int,
+    times: list[float],
+    bursts: int,
+    problems: list[str],
 ) -> None:
     sent = sum(len(f.sent) for f in feeders)
     seconds = time.monotonic() - story.began

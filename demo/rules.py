@@ -65,6 +65,10 @@ def has(field: str, *parts: str) -> Predicate:
     return lambda e: (t := _text(e, field)) is not None and all(p in t.lower() for p in parts)
 
 
+def equals(field: str, value: str) -> Predicate:
+    return lambda e: e[field] == value
+
+
 def ends(field: str, *tails: str) -> Predicate:
     return lambda e: (t := _text(e, field)) is not None and t.lower().endswith(tails)
 
@@ -130,7 +134,7 @@ def indicators(count: int) -> list[Rule]:
             rules.append(Rule(f"ioc-{n:04}", "high", f"LOWER(command_line) LIKE '%{name}%'", has("command_line", name)))
         else:
             ip = f"203.0.{n // 256}.{n % 256}"
-            rules.append(Rule(f"ioc-{n:04}", "high", f"dst_ip = '{ip}'", lambda e, ip=ip: e["dst_ip"] == ip, "dst_ip"))
+            rules.append(Rule(f"ioc-{n:04}", "high", f"dst_ip = '{ip}'", equals("dst_ip", ip), "dst_ip"))
     return rules
 
 

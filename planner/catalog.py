@@ -121,7 +121,7 @@ class Catalog:
     def with_use(self, *, catalog: str | None = None, database: str | None = None) -> Catalog:
         return replace(self, catalog=catalog or self.catalog, database=database or self.database)
 
-    def names(self, kind: type[Table] | type[View] | type[Function]) -> list[str]:
+    def names(self, kind: type[Table | View | Function]) -> list[str]:
         """Names of that kind in the current database, sorted."""
         here = (self.catalog, self.database)
         return sorted(n[2] for n, o in self.objects.items() if n[:2] == here and isinstance(o, kind))

@@ -220,7 +220,7 @@ def _routes(graph: Graph, rule: GraphNode, consumers: Mapping[str, list[str]]) -
 def required_columns(graph: Graph) -> dict[str, frozenset[str]]:
     """For each node the names of its columns that some consumer reads."""
     needed: dict[str, set[str]] = {i: set() for i in graph.nodes}
-    for node in reversed(graph.nodes.values()):
+    for node in reversed(list(graph.nodes.values())):
         for source in node.inputs:
             needed[source] |= _reads(node.plan, needed[node.id], graph.nodes[source].plan)
     return {i: frozenset(names) for i, names in needed.items()}

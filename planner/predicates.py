@@ -7,6 +7,8 @@ exact error masks on the rows where the condition holds."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal as LiteralText
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -17,7 +19,9 @@ from rules.condition import And, Condition, Constant, Not, Or, Predicate, Test, 
 TRANSFORMS = frozenset({"LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM"})
 COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_TESTS = {f"IS {n}{v}": (v, bool(n)) for n in ("", "NOT ") for v in ("TRUE", "FALSE", "UNKNOWN")}
+_Truth: TypeAlias = LiteralText["TRUE", "FALSE", "UNKNOWN"]
+_TRUTHS: tuple[_Truth, ...] = ("TRUE", "FALSE", "UNKNOWN")
+_TESTS = {f"IS {n}{v}": (v, bool(n)) for n in ("", "NOT ") for v in _TRUTHS}
 # Columns whose Arrow values compare as SQL does; CHAR pads, DECIMAL and FLOAT have kernels of their own.
 _VARIABLES = frozenset(
     {Root.VARCHAR, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.BOOLEAN, Root.DOUBLE, Root.DATE}
@@ -75,7 +79,10 @@ def to_condition(expression: Scalar) -> Condition | None:
         child = to_condition(expression.args[0])
         if child is None:
             return None
-        return Not(child) if name == "NOT" else Test(child, *_TESTS[name])
+        if name == "NOT":
+            return Not(child)
+        truth, negated = _TESTS[name]
+        return Test(child, truth, negated)
     return _leaf(name, expression.args)
 
 
@@ -121,7 +128,7 @@ def _literals(args: tuple[Scalar, ...], like: DataType) -> list[object] | None:
 
 def _comparable(literal: pa.DataType, column: pa.DataType) -> bool:
     both_integers = pa.types.is_integer(literal) and pa.types.is_integer(column)
-    return literal.equals(column) or both_integers or pa.types.is_null(literal)
+    return bool(literal.equals(column) or both_integers or pa.types.is_null(literal))
 
 
 def _predicate(subject: Scalar, operator: str, value: object) -> Condition | None:

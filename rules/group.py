@@ -17,6 +17,7 @@ from rules.java_regex import JavaRegex
 from rules.leaves import Between, Equal, Matching, Network, Nothing
 from rules.like import LikePattern
 from rules.logic import TRUE
+from rules.matchers.anchors import LONGEST, AnchorMatcher
 from rules.matchers.base import HitList, Matcher, Values
 from rules.matchers.cidr import CidrMatcher
 from rules.matchers.equality import EqualityMatcher
@@ -88,7 +89,10 @@ def _matchers(leaves: Numbered, options: Options, counters: Counters) -> list[Ma
     if networks := [(n, m) for n, m in leaves if isinstance(m, Network)]:
         matchers.append(CidrMatcher(networks))
     likes = [(n, m, literal_of(n, m)) for n, m in leaves if isinstance(m, LikePattern)]
-    if literals := [literal for _, _, literal in likes if literal is not None]:
+    found = [literal for _, _, literal in likes if literal is not None]
+    if anchors := [(x.leaf, x.text, x.at_start) for x in found if x.anchored and len(x.text) <= LONGEST]:
+        matchers.append(AnchorMatcher(anchors))
+    if literals := [x for x in found if not x.anchored or len(x.text) > LONGEST]:
         matchers.append(literal_matcher(literals, options, counters))
     if wildcards := [(n, m) for n, m, literal in likes if literal is None]:
         matchers.append(WildcardMatcher(wildcards, counters))

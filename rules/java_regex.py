@@ -39,10 +39,11 @@ _LEAST, _MOST = 16, 32
 @dataclass(frozen=True)
 class JavaRegex:
     """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over UTF-8. `least`: shorter
-    texts do not match."""
+    texts do not match. `tame`: its time is at most quadratic in the length of the text, whatever that is."""
 
     text: str
     least: int = field(compare=False)
+    tame: bool = field(compare=False)
     exact: regex.Pattern[str] = field(compare=False)
     superset: bytes = field(compare=False)
 
@@ -74,7 +75,7 @@ def translate(pattern: str) -> JavaRegex:
     except (BadPattern, regex.error, RecursionError) as error:
         detail = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise SqlError(f"invalid regular expression '{pattern}'", detail=detail) from None
-    return JavaRegex(pattern, piece.least, exact, piece.superset.encode("latin-1"))
+    return JavaRegex(pattern, piece.least, parser.choices <= 1, exact, piece.superset.encode("latin-1"))
 
 
 class _Parser:
@@ -84,6 +85,7 @@ class _Parser:
         self.source = source
         self.groups = 0
         self.names: dict[str, int] = {}
+        self.choices = 0  # places where the search may have to try again
 
     def alternation(self) -> _Piece:
         """Up to a closing parenthesis or the end. Flags set inside end there."""
@@ -94,6 +96,7 @@ class _Parser:
         self.source.flags = flags
         if len(branches) == 1:
             return branches[0]
+        self.choices += 1
         exact = "|".join(b.exact for b in branches)
         superset = "|".join(b.superset for b in branches)
         return _Piece(f"(?:{exact})", f"(?:{superset})", min(b.least for b in branches))
@@ -244,6 +247,10 @@ class _Parser:
         suffix = next((s for s in ("?", "+") if self.source.take(s)), "")
         if self.source.peek() == "{":
             raise NotTranslated("a repeat of a repeat without parentheses")
+        if piece.members is None and most != 1:
+            self.choices += 2
+        elif least != most:
+            self.choices += 1
         count = f"{{{least},{'' if most is None else most}}}"
         exact = f"(?:{piece.exact}){count}{suffix}"
         if most is None or most > _MOST:

@@ -108,10 +108,10 @@ def empty(schema: Schema, *, proctime: int = 0, watermark: int = MIN_WATERMARK) 
     return Batch(schema, tuple(pa.array([], c.type.arrow) for c in schema), 0, proctime, watermark)
 
 
-def from_pydict(schema: Schema, data: dict[str, list[object]], **times: int) -> Batch:
+def from_pydict(schema: Schema, data: dict[str, list[object]]) -> Batch:
     """A batch from Python values by column name (tests, VALUES)."""
     columns = tuple(pa.array(data[c.name], c.type.arrow) for c in schema)
-    return Batch(schema, columns, len(columns[0]) if columns else 0, **times)
+    return Batch(schema, columns, len(columns[0]) if columns else 0)
 
 
 def concat(batches: Sequence[Batch]) -> Batch:

@@ -92,7 +92,7 @@ def submit(
         show(body, output, _draw_outcome)
         return
     body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, **query)
-    show(body, output, lambda b: [_draw_outcome(o) for o in _list(b, "jobs")] and None)
+    show(body, output, _draw_outcomes)
     ctx.exit(1 if any(o["status"] == "refused" for o in _list(body, "jobs")) else 0)
 
 
@@ -109,6 +109,11 @@ def _list(body: Json, key: str) -> list[Json]:
     items = body[key]
     assert isinstance(items, list)
     return items
+
+
+def _draw_outcomes(body: Json) -> None:
+    for outcome in _list(body, "jobs"):
+        _draw_outcome(outcome)
 
 
 def _draw_outcome(body: Json) -> None:

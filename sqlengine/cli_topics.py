@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import click
 from rich.console import Console
@@ -143,7 +144,7 @@ def _print(record: Json, shard: int, output: str) -> None:
 @server_options
 def write(
     name: str,
-    file: click.utils.LazyFile,
+    file: BinaryIO,
     shard: int,
     key: str | None,
     server: str | None,

@@ -12,7 +12,8 @@ from planner.merge import Graph, merge
 from planner.optimizer import optimize
 from planner.physical import PhysicalPlan, RulesPlan, lower
 
-Json: TypeAlias = None | bool | int | str | list["Json"] | dict[str, "Json"]
+# JSON as json.dumps takes it.
+Json: TypeAlias = dict[str, object]
 
 
 def explain_sinks(

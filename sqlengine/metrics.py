@@ -87,5 +87,5 @@ def resident_bytes() -> int:
 def render(engine: Engine) -> bytes:
     """All metrics as text."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(EngineCollector(engine))  # type: ignore[arg-type]
+    registry.register(EngineCollector(engine))
     return generate_latest(registry)

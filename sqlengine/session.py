@@ -154,7 +154,7 @@ class Session:
     def _drop(self, statement: Drop) -> None:
         kinds = {"TABLE": Table, "VIEW": View, "FUNCTION": Function}
         held = self.catalog.get(statement.name)
-        if isinstance(held, kinds[statement.kind]):
+        if held is not None and isinstance(held, kinds[statement.kind]):
             self.catalog = self.catalog.drop(held.name)
         elif not statement.if_exists:
             name = ".".join(statement.name)

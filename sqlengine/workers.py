@@ -7,7 +7,7 @@ which in a program that embeds the engine may be anything."""
 from __future__ import annotations
 
 import os
-import pickle
+import pickle  # noqa: TID251  between this process and its own child, never stored
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,7 @@ def plan_texts(
     return _in_child(jobs, catalog, settings) if apart else plan_jobs(jobs, catalog, settings)
 
 
-def _in_child(
-    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]
-) -> list[PlannedJob | SqlError]:
+def _in_child(jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]) -> list[PlannedJob | SqlError]:
     request = pickle.dumps((list(jobs), catalog, dict(settings)))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = [sys.executable, "-m", "sqlengine.workers"]
@@ -41,14 +39,14 @@ def _in_child(
             detail=done.stderr.decode("utf-8", "replace").strip()[-500:] or "it said nothing (out of memory?)",
             hint="submit fewer statements at a time",
         )
-    plans: list[PlannedJob | SqlError] = pickle.loads(done.stdout)
+    plans: list[PlannedJob | SqlError] = pickle.loads(done.stdout)  # noqa: S301
     return plans
 
 
 def _main() -> None:
     from sqlengine.planning import plan_jobs as plan
 
-    jobs, catalog, settings = pickle.load(sys.stdin.buffer)
+    jobs, catalog, settings = pickle.load(sys.stdin.buffer)  # noqa: S301
     sys.stdout.buffer.write(pickle.dumps(plan(jobs, catalog, settings), protocol=pickle.HIGHEST_PROTOCOL))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import lru_cache
 
 from parser.errors import PlanError
@@ -145,8 +146,8 @@ def _written(token: Token, moment: Moment) -> str:
 
 def _week(day: date) -> int:
     """Week of the year in the US: weeks begin on Sunday, the first is the one of January 1st."""
-    saturday = day + timedelta((5 - day.weekday()) % 7)
-    return (saturday.timetuple().tm_yday - 1) // 7 + 1
+    saturday = day.timetuple().tm_yday + (5 - day.weekday()) % 7
+    return 1 if saturday > 365 + isleap(day.year) else (saturday - 1) // 7 + 1
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def _expected(token: Token, lenient: bool, followed: bool) -> str:
         case "a":
             return "AM|PM"
     if lenient and not followed:
-        return "[0-9]+"
+        return "[0-9]{1,9}"
     if n == 1:
         return "[0-9]{1,9}" if token.letter in "yu" else "[0-9]{1,2}"
     return f"[0-9]{{{n},9}}" if token.letter in "yu" and n > 2 and not followed else f"[0-9]{{{n}}}"

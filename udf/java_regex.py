@@ -69,6 +69,8 @@ def translate(pattern: str) -> JavaRegex | None:
         _ = result.compiled
     except InvalidRegex:
         return None
+    except RecursionError:
+        raise UnsupportedRegex("a regular expression is nested too deeply") from None
     except regex.error as error:
         raise UnsupportedRegex(f"regular expression '{pattern}' is not supported: {error}") from None
     return result

@@ -107,9 +107,12 @@ class ClassReader:
 
     def _code(self, digits: str) -> str:
         try:
-            return chr(int(digits, 16))
+            found = chr(int(digits, 16))
         except (ValueError, OverflowError):
             raise InvalidRegex(f"illegal code '{digits}'") from None
+        if "\ud800" <= found <= "\udfff":
+            raise UnsupportedRegex(f"half a character (\\u{digits}) is not supported in a regular expression")
+        return found
 
     def _property(self, negated: bool) -> str:
         name = self._until("}") if self._take("{") else self._next()

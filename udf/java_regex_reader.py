@@ -10,6 +10,7 @@ import regex
 from udf.java_regex_classes import CLASSES, ClassReader, Flags, InvalidRegex, UnsupportedRegex, re2_class
 
 # JDK 17: `.` stops at any line end, `$` matches before a last one, `\s` has the vertical tab.
+MAX_DEPTH = 50
 _DOT = r"[^\n\r\x85\u2028\u2029]"
 _END = r"(?:\Z|(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z))"
 _MULTI_START = r"(?:\A|(?<=[\n\x85\u2028\u2029]|\r(?!\n))(?!\Z))"
@@ -32,8 +33,8 @@ class Reader(ClassReader):
         return piece
 
     def _alternatives(self, depth: int) -> _Piece:
-        if depth > 200:
-            raise InvalidRegex("groups are nested too deeply")
+        if depth > MAX_DEPTH:
+            raise UnsupportedRegex(f"groups of a regular expression are nested more than {MAX_DEPTH} deep")
         saved = Flags(**vars(self.flags))
         first_group = self.groups
         branches = [self._branch(depth)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 import pyarrow as pa
@@ -60,7 +60,7 @@ def json_value(document: str, path: str) -> str | None:
     steps = parse_path(path)
     try:
         found, _ = _DECODER.raw_decode(document.lstrip(" \t\r\n"))  # what follows the first value is ignored
-    except (ValueError, RecursionError, _Constant):
+    except (ValueError, InvalidOperation, RecursionError, _Constant):
         return None
     for step in steps:
         match found:

@@ -29,7 +29,10 @@ def parse_integer(text: str, bits: int) -> int | None:
     found = _INTEGER.fullmatch(text.strip(BLANK))
     if found is None:
         return None
-    value = int(found[1] + (found[2] or "0"))
+    digits = (found[2] or "").lstrip("0")
+    if len(digits) > 19:
+        return None
+    value = int(found[1] + (digits or "0"))
     return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BOOLEAN, INT, STRING, DataType
-from udf.arrays import is_ascii, is_constant, map_text, per_distinct, row_by_row, rows_of
+from udf.arrays import RowError, is_ascii, is_constant, map_text, per_distinct, row_by_row, row_errors, rows_of
 from udf.coercion import concat_type
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import (
@@ -22,6 +22,7 @@ from udf.signatures import (
     text,
     varying_as_first,
 )
+from udf.vector import Vector
 
 _STRING = pa.string()
 
@@ -221,8 +222,17 @@ def split_index(ctx: KernelContext, value: Values, separator: Values, index: Val
     return map_text(ctx.num_rows, _split_index, _STRING, value, separator, index)
 
 
+MAX_RESULT = 1 << 24
+
+
+def _bounded(length: int) -> int:
+    if length > MAX_RESULT:
+        raise RowError(f"a text of {length} characters is too long")
+    return length
+
+
 def _padding(value: str, length: int, pad: str) -> str:
-    missing = length - len(value)
+    missing = _bounded(length) - len(value)
     return (pad * (missing // len(pad) + 1))[:missing]
 
 
@@ -238,22 +248,28 @@ def _rpad(value: str, length: int, pad: str) -> str | None:
     return value[:length] if length <= len(value) else value + _padding(value, length, pad)
 
 
+def _repeat(value: str, count: int) -> str:
+    return value * count if _bounded(len(value) * count) > 0 else ""
+
+
 @function("LPAD", signature=takes(text, int_, text, result=STRING))
-def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Values:
-    """The text filled at its left to `length`, or cut to it; NULL for a negative length or an empty filling."""
-    return map_text(ctx.num_rows, _lpad, _STRING, value, length, pad)
+def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
+    """The text filled at its left to `length`, or cut to it; NULL for a negative length or an empty filling. Error: more
+    than 16,777,216 characters."""
+    return Vector(*row_errors(ctx.num_rows, _lpad, _STRING, value, length, pad))
 
 
 @function("RPAD", signature=takes(text, int_, text, result=STRING))
-def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Values:
-    """The text filled at its right to `length`, or cut to it; NULL for a negative length or an empty filling."""
-    return map_text(ctx.num_rows, _rpad, _STRING, value, length, pad)
+def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
+    """The text filled at its right to `length`, or cut to it; NULL for a negative length or an empty filling. Error:
+    more than 16,777,216 characters."""
+    return Vector(*row_errors(ctx.num_rows, _rpad, _STRING, value, length, pad))
 
 
 @function("REPEAT", signature=takes(text, int_, result=STRING))
-def repeat(ctx: KernelContext, value: Values, count: Values) -> Values:
-    """The text `count` times; empty for a count below 1."""
-    return map_text(ctx.num_rows, lambda v, n: v * n, _STRING, value, count)
+def repeat(ctx: KernelContext, value: Values, count: Values) -> Vector:
+    """The text `count` times; empty for a count below 1. Error: more than 16,777,216 characters."""
+    return Vector(*row_errors(ctx.num_rows, _repeat, _STRING, value, count))
 
 
 @function("REVERSE", signature=takes(text, result=always_nullable(STRING)))

@@ -34,8 +34,8 @@ def _push(node: LogicalPlan) -> LogicalPlan:
         return _through_project(node, below)
     if isinstance(below, Union):
         return replace(below, branches=tuple(_into_branch(node, below, b) for b in below.branches))
-    if isinstance(below, WindowAssign) and not columns_of(node.predicate) & set(below.names):
-        return replace(below, input=_push(replace(node, input=below.input)))
+    if isinstance(below, WindowAssign):
+        return _through_window(node, below)
     if isinstance(below, Filter):
         return _through_filter(node, below)
     return node
@@ -50,6 +50,13 @@ def _through_project(node: Filter, project: Project) -> LogicalPlan:
         return node
     moved = Filter(project.input, substitute(node.predicate, values), node.salt or project.salt)
     return replace(project, input=_push(moved))
+
+
+def _through_window(node: Filter, window: WindowAssign) -> LogicalPlan:
+    """Rows without a time have no window: what they would fail with is not seen above, and must not be below."""
+    if can_fail(node.predicate) or columns_of(node.predicate) & set(window.names):
+        return node
+    return replace(window, input=_push(replace(node, input=window.input)))
 
 
 def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan:

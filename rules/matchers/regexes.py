@@ -14,6 +14,10 @@ from rules.matchers.base import HitList, Values
 from rules.options import Options
 
 
+# A text on which quadratic time is no matter: watching the time costs more than the search.
+_SHORT = 2_000
+
+
 class RegexMatcher:
     """Leaves by number that are regular expressions. `searched` are those that `scan` filters, `direct` the others."""
 
@@ -36,18 +40,22 @@ class RegexMatcher:
         def on_match(pattern: int, start: int, end: int, flags: int, context: object) -> None:
             append(pattern)
 
+        refuted = confirmed = 0
         for value, text in enumerate(values.texts):
-            if self._scan is not None:
-                data = values.encoded[value]
-                if text.isascii() or _is_valid(text):
-                    found.clear()
-                    self._scan(data, on_match)
-                    self._counters.hyperscan_scans += 1
-                    self._counters.confirmed += len(found)
-                    self._counters.refuted += self._decide(value, text, [self._searched[i] for i in found], hits)
-                else:
-                    self._plain(value, text, self._searched, hits)
-            self._plain(value, text, self._direct, hits)
+            if self._scan is None or not (text.isascii() or _is_valid(text)):
+                self._plain(value, text, self._searched, hits)
+            else:
+                found.clear()
+                self._scan(values.encoded[value], on_match)
+                if found:
+                    confirmed += len(found)
+                    refuted += self._decide(value, text, [self._searched[i] for i in found], hits)
+            if self._direct:
+                self._plain(value, text, self._direct, hits)
+        if self._scan is not None:
+            self._counters.hyperscan_scans += len(values)
+        self._counters.confirmed += confirmed
+        self._counters.refuted += refuted
 
     def _plain(self, value: int, text: str, patterns: Sequence[tuple[int, JavaRegex]], hits: HitList) -> None:
         self._counters.plain_checks += len(patterns)
@@ -58,7 +66,8 @@ class RegexMatcher:
         missing = 0
         for leaf, pattern in patterns:
             try:
-                if len(text) >= pattern.least and pattern.exact.search(text, timeout=self._timeout):
+                limit = None if pattern.tame and len(text) <= _SHORT else self._timeout
+                if len(text) >= pattern.least and pattern.exact.search(text, timeout=limit):
                     hits.add(value, (leaf,))
                 else:
                     missing += 1

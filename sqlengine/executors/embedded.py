@@ -26,17 +26,17 @@ class NodeContext:
     def __init__(self, node: str, tables: dict[str, KeyedTable], restored: Mapping[str, pa.Table]) -> None:
         self.counters: Counter[str] = Counter()
         self._node = node
-        self._tables = tables
+        self.tables = tables
         self._restored = restored
 
     def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
         """The operator's table; filled from what was restored under its name, if anything was."""
         full = f"{self._node}/{name}"
-        if full not in self._tables:
-            self._tables[full] = table = KeyedTable(full, keys, values, exchange)
+        if full not in self.tables:
+            self.tables[full] = table = KeyedTable(full, keys, values, exchange)
             if full in self._restored:
                 table.load(self._restored[full])
-        return self._tables[full]
+        return self.tables[full]
 
 
 @dataclass
@@ -96,8 +96,8 @@ class EmbeddedExecutor:
             gone.operator.close()
         self.running, self.plan = running, prepared.plan
         self.tables = {n: t for n, t in self.tables.items() if n.split("/", 1)[0] in running}
-        for node in running.values():
-            node.context._tables = self.tables
+        for current in running.values():
+            current.context.tables = self.tables
 
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind; rows for sinks go to

@@ -90,6 +90,8 @@ def test_damage_in_an_older_segment_is_an_error_when_it_is_read(folder: Path) ->
         for offset in (0, begins, ends - 1):
             with pytest.raises(CorruptSegment, match=files[1].name):
                 broker.read("t", 0, offset, until=40)
+        with pytest.raises(CorruptSegment, match=files[1].name):
+            broker.offset_for_time("t", 0, ends - 1)
         assert broker.read("t", 0, ends) is not None
         broker.close()
 

@@ -27,7 +27,9 @@ CONDITIONS = {
     "word IS NULL AND amount < 5": lambda w, a: w is None and a < 5,
     "REGEXP(word, '^b.*c$')": lambda w, a: w == "bash -c",
     "NOT (word IN ('', 'x_y'))": lambda w, a: w is not None and w not in ("", "x_y"),
-    "(word LIKE 'x%') IS NOT TRUE AND amount BETWEEN 3 AND 6": lambda w, a: not (w or "").startswith("x") and 3 <= a <= 6,
+    "(word LIKE 'x%') IS NOT TRUE AND amount BETWEEN 3 AND 6": lambda w, a: (
+        not (w or "").startswith("x") and 3 <= a <= 6
+    ),
     "amount + 1 > 9": lambda w, a: a + 1 > 9,
 }
 NAMES = st.sampled_from(["r1", "r2", "r3"])

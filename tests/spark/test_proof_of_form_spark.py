@@ -21,9 +21,10 @@ from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_w
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.state.keys import BUCKETS
 from tests.operators.proof import PLAN, Chunk, expected, feed, keyed, operators, scanned, to_lines
+from tests.operators.proof_rules import alerts, scanned_rules
 from tests.operators.windows import Chain, rows
 
-CHUNKS = feed(5, chunks=15)
+CHUNKS = feed(5, chunks=12)
 SPARK_PLAN = SparkPlan("proof", 1, scanned, {0: Exchange(("k",), PLAN.input.schema)}, keyed)
 
 
@@ -90,15 +91,38 @@ def test_same_rows_on_spark(spark: Any, tmp_path: Path) -> None:
     write(source, CHUNKS[6:], 6)
     runner = run(partitions=3)
     runner.finish()
-    runner.finish()
-    assert sink.repeated == [1, 5]
+    assert sink.repeated == [1]
     wanted, _ = expected(CHUNKS)
     order = lambda row: (row[-1], str(row[0]))  # noqa: E731
     assert sorted((r for b in sink.batches.values() for r in b), key=order) == sorted(wanted, key=order)
     assert [letter[4] for batch in sink.letters.values() for letter in batch] == ['{"ts": ']
     with pytest.raises(ServiceError, match="the input was ended before"):
-        runner.run(spark.range(0), 5)
-    assert sorted(p.name for p in (tmp_path / "state" / "state").iterdir()) == ["000000000004", "000000000005"]
+        runner.run(spark.range(0), 4)
+    assert sorted(p.name for p in (tmp_path / "state" / "state").iterdir()) == ["000000000003", "000000000004"]
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_same_alerts_on_spark(spark: Any, tmp_path: Path) -> None:
+    """The merged filters need no keyed stage."""
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in", CHUNKS, 0)
+    found: dict[int, list[tuple[object, ...]]] = {0: [], 1: [], ERROR_PORT: []}
+
+    def deliver(number: int, results: list[tuple[int, int, Batch]]) -> None:
+        for _, port, batch in results:
+            found[port] += rows([batch])
+
+    plan = SparkPlan("alerts", 1, scanned_rules)
+    runner = SparkRunner(spark, {1: plan}, 1, (tmp_path / "state").as_uri(), deliver, clock=lambda: 0)
+    stream = read_segments(spark, "events", str(tmp_path / "in"), files_per_batch=6)
+    runner.start(stream, str(tmp_path / "checkpoint")).awaitTermination()
+    order = lambda row: (*map(str, row[:3]), row[3] or 0)  # noqa: E731
+    wanted = alerts(CHUNKS)
+    assert {port: sorted(found[port], key=order) for port in wanted} == {
+        port: sorted(wanted[port], key=order) for port in wanted
+    }
+    assert len(found[ERROR_PORT]) == 1
 
 
 def crash_before_commit(checkpoint: Path, batch: int) -> None:

@@ -332,3 +332,49 @@ def test_refusals_name_the_function_and_the_types() -> None:
 
 def test_every_function_is_documented() -> None:
     assert [n for n in names() if not registry.lookup(n).doc] == []  # type: ignore[union-attr]
+
+
+NASTY = [
+    ("REPEAT", [STRING, INT], ["ab", 2**31 - 1], "a text of 4294967294 characters is too long"),
+    ("LPAD", [STRING, INT, STRING], ["ab", 2**31 - 1, "x"], "a text of 2147483647 characters is too long"),
+    ("UNIX_TIMESTAMP", [STRING], ["2024-01-01 999999999:00:" + "9" * 5000], None),
+    ("JSON_VALUE", [STRING, STRING], ['{"a": 1e99999999999999999999}', "$.a"], None),
+    ("JSON_VALUE", [STRING, STRING], ["[" * 100_000, "$"], None),
+    (
+        "REGEXP",
+        [STRING, STRING],
+        ["x", "\\uD83D"],
+        "half a character (\\uD83D) is not supported in a regular expression",
+    ),
+    (
+        "REGEXP",
+        [STRING, STRING],
+        ["x", "(" * 5000 + ")" * 5000],
+        "groups of a regular expression are nested more than 50 deep",
+    ),
+    ("DATE_FORMAT", [TS, STRING], [2**62, "yyyy"], None),
+    ("TO_TIMESTAMP", [STRING, STRING], ["99999", "y"], None),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "values", "reason"), NASTY, ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_kernels_do_not_raise_for_data(
+    function: str, types: list[DataType], values: list[Any], reason: str | None
+) -> None:
+    args = [Vector(column([v], t)) for v, t in zip(values, types, strict=True)]
+    assert run(function, types, args, 1)[1] == [reason]
+
+
+@pytest.mark.parametrize("t", [INT, BIGINT, DOUBLE, N10, DATE, TS, BOOLEAN], ids=str)
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.sampled_from("0123456789-+.:eE tTNaf"), max_size=24) | st.just("9" * 5000), max_size=4))
+def test_try_cast_is_cast_without_errors(t: DataType, values: list[str]) -> None:
+    texts = Vector(pa.array(values, pa.string()))
+    context = KernelContext(len(values), t, (STRING,))
+    cast, attempt = (call(lookup(f), [texts], context) for f in ("CAST", "TRY_CAST"))  # type: ignore[arg-type]
+    assert attempt.errors is None
+    assert attempt.values.equals(cast.values) or t == DOUBLE
+    failed = np.zeros(len(values), bool) if cast.errors is None else cast.errors.mask
+    assert failed.tolist() == [v is None for v in cast.values.to_pylist()]
