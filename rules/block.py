@@ -90,11 +90,11 @@ def build_block(slots: npt.NDArray[np.int32], store: SlotStore, leaves: Leaves) 
     widest = int(widths.max()) if len(widths) else 1
     owner = store.group.array[used]
     line_widths = np.where(owner < 0, widest, widths[owner])
-    ends = np.cumsum(line_widths)
+    ends = line_widths.cumsum()
     line_starts = ends - line_widths
     total = int(ends[-1]) if len(ends) else 0
     flat = np.zeros(total + 1, np.int8)  # the last cell is leaf 0
-    flat[np.repeat(line_starts, counts) + leaves.column[true_leaves]] = truths
+    flat[line_starts.repeat(counts) + leaves.column[true_leaves]] = truths
     if len(used) and used[0] == NULL_SLOT:
         flat[: line_widths[0]] = UNKNOWN
     rows = slots.shape[1]

@@ -28,6 +28,8 @@ Pairs: TypeAlias = tuple[Ints, Ints]
 _DENSE_CANDIDATES, _DENSE_SHARE, _DENSE_SIZE = 4096, 0.25, 8
 # So many pairs of rules without access set are verified at a time.
 _CHUNK = 1 << 20
+# So few pairs are not worth several steps.
+_FEW = 512
 _NONE = np.empty(0, np.int64)
 
 
@@ -35,13 +37,15 @@ _NONE = np.empty(0, np.int64)
 class RuleTable:
     """Rules by number: `roots` are their nodes, `stages[s]` what is left to evaluate for a candidate (-1: nothing).
     `always` match every row, `dense` have no access set, `opaque` holds the opaque leaves (and their keys) of rules
-    that have any, `regexes` the rules that use a regular expression, by its leaf, `regex_texts` the patterns."""
+    that have any, `is_opaque` marks those, `regexes` the rules that use a regular expression, by its leaf,
+    `regex_texts` the patterns."""
 
     roots: npt.NDArray[np.int32]
     stages: npt.NDArray[np.int32]
     always: Index
     dense: Index
     opaque: Mapping[int, Mapping[int, str]]
+    is_opaque: Mask
     regexes: Mapping[int, tuple[int, ...]]
     regex_texts: Mapping[int, str]
 
@@ -78,6 +82,8 @@ class BlockMatcher:
         return self._run(pairs)
 
     def _run(self, candidates: Pairs) -> Found:
+        if len(candidates[0]) + self._rows * len(self.table.dense) <= _FEW:
+            return self._run_few(candidates)
         columnwise, pairwise = self._split_dense(self._living(self.table.dense))
         rows, rules, heavy = self._without_heavy(*candidates)
         parts = [self._verify(rows, rules), self._by_column(np.concatenate([columnwise, heavy]))]
@@ -86,6 +92,24 @@ class BlockMatcher:
             parts.append(self._verify(*self._every_row(pairwise[start : start + step])))
         if len(self.table.always):
             parts.append(self._every_row(self._living(self.table.always)))
+        return Found(np.concatenate([r for r, _ in parts]), np.concatenate([r for _, r in parts]))
+
+    def _run_few(self, candidates: Pairs) -> Found:
+        """A small block: what counts is the number of NumPy calls, so all is evaluated in one go where possible."""
+        more_rows, more_rules = self._every_row(self._living(self.table.dense))
+        rows, rules = np.concatenate([candidates[0], more_rows]), np.concatenate([candidates[1], more_rules])
+        parts = []
+        staged = self.table.is_opaque[rules]
+        if staged.any():
+            parts.append(self._verify(rows[staged], rules[staged]))
+            rows, rules = rows[~staged], rules[~staged]
+        if len(rules):
+            kept = self._evaluate(rows, self.table.roots[rules]) == TRUE
+            parts.append((rows[kept], rules[kept]))
+        if len(self.table.always):
+            parts.append(self._every_row(self._living(self.table.always)))
+        if not parts:
+            return Found(_NONE, _NONE)
         return Found(np.concatenate([r for r, _ in parts]), np.concatenate([r for _, r in parts]))
 
     @property
@@ -101,7 +125,7 @@ class BlockMatcher:
     def _candidates(self) -> Pairs:
         """Pairs of which an access leaf is TRUE, each once."""
         starts, counts = self.store.rule_lists(self.slots.ravel())
-        filled = np.flatnonzero(counts)
+        filled = counts.nonzero()[0]
         counts = counts[filled]
         rules = self.store.rules.array[spread(starts[filled], counts)].astype(np.int64)
         rows = np.repeat(filled % max(1, self._rows), counts)
@@ -116,7 +140,7 @@ class BlockMatcher:
         """Rules without access set: which are evaluated by column and which by pair."""
         if not self._options.dense_fallback:
             return _NONE, dense
-        by_pair = np.array([int(r) in self.table.opaque for r in dense], np.bool_)
+        by_pair = self.table.is_opaque[dense]
         return dense[~by_pair], dense[by_pair]
 
     def _without_heavy(self, rows: Ints, rules: Ints) -> tuple[Ints, Ints, Index]:
@@ -125,7 +149,7 @@ class BlockMatcher:
             return rows, rules, _NONE
         heavy = np.bincount(rules, minlength=len(self.table)) > _DENSE_SHARE * self._rows
         heavy &= self.formulas.size[self.table.roots] >= _DENSE_SIZE
-        heavy[list(self.table.opaque)] = False
+        heavy &= ~self.table.is_opaque
         if not heavy.any():
             return rows, rules, _NONE
         light = ~heavy[rules]
@@ -144,7 +168,7 @@ class BlockMatcher:
         last = len(self.table.stages) - 1
         for number, stage in enumerate(self.table.stages):
             nodes = stage[rules]
-            asked = np.flatnonzero(nodes >= 0)
+            asked = (nodes >= 0).nonzero()[0]
             if not len(asked):
                 continue
             if number == last:

@@ -112,6 +112,7 @@ def _table(
         np.array(always, np.intp),
         np.array(dense, np.intp),
         opaque,
+        np.isin(np.arange(len(plans)), list(opaque)),
         regexes,
         texts,
     )

@@ -20,6 +20,9 @@ class Variable:
     field: str
     transforms: tuple[str, ...] = ()
 
+    def __hash__(self) -> int:
+        return hash(self.field)  # a key of every batch's memo: few variables differ by their transforms alone
+
     def __str__(self) -> str:
         text = self.field
         for name in self.transforms:

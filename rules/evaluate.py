@@ -16,7 +16,7 @@ _CHUNK = 1 << 19
 
 def evaluate_pairs(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Truths:
     """The value of `nodes[i]` in `rows[i]`."""
-    costs = np.cumsum(formulas.size[nodes])
+    costs = formulas.size[nodes].cumsum()
     if len(nodes) == 0 or costs[-1] <= _CHUNK:
         return _evaluate(formulas, block, rows, nodes)
     cuts = np.flatnonzero(np.diff(costs // _CHUNK)) + 1
@@ -31,13 +31,13 @@ def _evaluate(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Trut
         counts = formulas.start[nodes + 1] - start
         edges = spread(start, counts)
         targets = formulas.target[edges]
-        edge_rows = np.repeat(rows, counts)
-        offsets = np.cumsum(counts) - counts
-        inner = np.flatnonzero(targets < 0)
+        edge_rows = rows.repeat(counts)
+        offsets = counts.cumsum() - counts
+        inner = (targets < 0).nonzero()[0]
         if not len(inner):
             break
         values = np.zeros(len(edges), np.int8)
-        leaf = np.flatnonzero(targets >= 0)
+        leaf = (targets >= 0).nonzero()[0]
         values[leaf] = block.values(targets[leaf], edge_rows[leaf])
         levels.append((formulas.function[edges], offsets, values, inner))
         rows, nodes = edge_rows[inner], ~targets[inner]

@@ -19,6 +19,7 @@ from rules.options import Options
 
 _BLOCK_ROWS = 4096
 _MOST_CELLS = 1 << 25
+_SMALL_BLOCK = 512  # which no number of leaves makes too large
 _GARBAGE = 20_000
 
 
@@ -69,7 +70,7 @@ class Part:
         self, slots: Slots, first: int, alive: Mask | None, opaque: OpaqueOf | None, found: list[Found]
     ) -> None:
         rows = slots.shape[1]
-        if rows > 64 and cells(slots, self._store) > _MOST_CELLS:
+        if rows > _SMALL_BLOCK and cells(slots, self._store) > _MOST_CELLS:
             half = rows // 2
             self._match_rows(slots[:, :half], first, alive, opaque, found)
             self._match_rows(slots[:, half:], first + half, alive, opaque, found)

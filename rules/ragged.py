@@ -13,9 +13,11 @@ Ints: TypeAlias = npt.NDArray[np.integer]
 
 def spread(starts: Ints, counts: Ints) -> Index:
     """The places `starts[i], starts[i] + 1, …` of `counts[i]` items each, one list after the other."""
-    ends = np.cumsum(counts)
+    ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - ends + counts, counts)
+    shifts = starts - ends
+    shifts += counts
+    return np.arange(total) + shifts.repeat(counts)
 
 
 def distinct(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -25,7 +25,8 @@ IntArray = npt.NDArray[np.int64]
 # From what arrow-rs read to the column, and the rows that are in doubt (None when none are).
 Finish = Callable[[pa.Array], tuple[pa.Array, BoolArray | None]]
 
-_OPEN, _CLOSE, _NEWLINE = ord("{"), ord("}"), ord("\n")
+_OPEN, _CLOSE, _NEWLINE, _ZERO = ord("{"), ord("}"), ord("\n"), ord("0")
+_LOWER = np.uint8(32)
 
 
 class ColumnFailed(Exception):
@@ -109,12 +110,12 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
         bad[full] = (data[start[full]] != _OPEN) | (data[end[full] - 1] != _CLOSE)
     else:
         bad = (data[start] != _OPEN) | (data[end - 1] != _CLOSE)
-    doubles, nuls = _double_objects(joined), _nul(joined)
-    if len(doubles) or len(nuls):
+    doubles, odd = _double_objects(joined), _odd_characters(joined)
+    if len(doubles) or len(odd):
         line_ends = np.cumsum(end - start + 1)
         for row in np.unique(np.searchsorted(line_ends, doubles, side="right")):
             bad[row] = bad[row] or not is_object(records[int(row)].as_py())  # it may stand in a string
-        bad[np.searchsorted(line_ends, nuls, side="right")] = True
+        bad[np.searchsorted(line_ends, odd, side="right")] = True
     return bad if bad.any() else None
 
 
@@ -128,13 +129,20 @@ def _double_objects(joined: bytes) -> IntArray:
     return places
 
 
-def _nul(joined: bytes) -> IntArray:
-    """Where a NUL or the escape of one stands."""
-    places = _pairs(joined, b"\\u") if b"\\" in joined else np.empty(0, np.int64)
-    escapes = [p for p in places if joined[p : p + 6] == b"\\u0000"]
-    if b"\0" not in joined:
-        return np.array(escapes, np.int64)
-    return np.concatenate([np.array(escapes, np.int64), np.flatnonzero(np.frombuffer(joined, np.uint8) == 0)])
+def _odd_characters(joined: bytes) -> IntArray:
+    """Where a NUL stands, written out or as an escape, or an escape that arrow-rs reads as another character: surrogate
+    pairs from U+20000 on."""
+    data = np.frombuffer(joined, np.uint8)
+    places = np.flatnonzero(data == 0) if b"\0" in joined else np.empty(0, np.int64)
+    escapes = _pairs(joined, b"\\u") if b"\\" in joined else places[:0]
+    escapes = escapes[escapes <= len(data) - 6]
+    if not len(escapes):
+        return places
+    first, second, third = (data[escapes + k] for k in (2, 3, 4))
+    nul = (first == _ZERO) & (second == _ZERO) & (third == _ZERO) & (data[escapes + 5] == _ZERO)
+    second |= _LOWER  # letters in lower case; digits have the bit anyhow
+    high = ((first | _LOWER) == ord("d")) & (second >= ord("8")) & (second <= ord("b"))
+    return np.concatenate([places, escapes[nul | (high & ((second > ord("8")) | (third >= ord("4"))))]])
 
 
 def _pairs(joined: bytes, pair: bytes) -> IntArray:
@@ -153,10 +161,12 @@ def _extremes(low: int, high: int) -> Finish:
     """Numbers just beyond the range come out as its ends."""
 
     def finish(column: pa.Array) -> tuple[pa.Array, BoolArray | None]:
-        found = pc.min_max(column).as_py()
-        if found["min"] != low and found["max"] != high:
-            return column, None
-        return column, _mask(pc.or_(pc.equal(column, low), pc.equal(column, high)))
+        # What stands where a value is NULL is 0 or was read: at worst a row is looked at again.
+        values = np.frombuffer(
+            column.buffers()[1], column.type.to_pandas_dtype(), len(column), column.offset * column.type.byte_width
+        )
+        found: BoolArray = (values == low) | (values == high)
+        return column, found if found.any() else None
 
     return finish
 

@@ -101,6 +101,9 @@ def parse_timestamps(texts: pa.StringArray, kind: DataType, standard: str) -> tu
     """A whole column: values by `kind`'s Arrow type, and a mask of the rows whose text the kernel did not read (these
     are NULL in the column). NULL stays NULL."""
     doubtful = np.zeros(len(texts), np.bool_)
+    alike = _all_alike(texts, kind, standard)
+    if alike is not None:
+        return alike, doubtful
     present = texts.drop_null() if texts.null_count else texts
     if len(present) == 0:
         return pa.nulls(len(texts), kind.arrow), doubtful
@@ -115,6 +118,29 @@ def parse_timestamps(texts: pa.StringArray, kind: DataType, standard: str) -> tu
     full, missing = np.zeros(len(texts), np.int64), np.ones(len(texts), np.bool_)
     full[rows[good]], missing[rows[good]] = values, False
     return pa.array(full, mask=missing).view(kind.arrow), doubtful
+
+
+def _all_alike(texts: pa.StringArray, kind: DataType, standard: str) -> pa.Array | None:
+    """The common case at once: no NULL, and every value as long as the first, no finer than `kind`. Else None."""
+    if texts.null_count or len(texts) == 0:
+        return None
+    offsets, data = text_buffers(texts)
+    zone = int(kind.root is Root.TIMESTAMP_LTZ)
+    length = int(offsets[1] - offsets[0])
+    finest = {"ms": 23, "us": 26, "ns": 26}[unit(kind.precision)] + zone  # not nine digits: see _well_shaped
+    if length * len(texts) != offsets[-1] - offsets[0] or not 19 + zone <= length <= finest or length == 20 + zone:
+        return None
+    if (np.diff(offsets) != length).any():
+        return None
+    table = data[offsets[0] : offsets[-1]].reshape(len(texts), length)
+    if (table[:, 10] != ord("T" if standard == ISO else " ")).any() or (zone and (table[:, -1] != ord("Z")).any()):
+        return None
+    if length > 19 + zone and (table[:, 19] != ord(".")).any():
+        return None
+    try:
+        return texts.cast(pa.timestamp(unit(kind.precision), "UTC" if zone else None))
+    except pa.ArrowInvalid:
+        return None
 
 
 def _well_shaped(texts: pa.StringArray, root: Root, standard: str) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,5 @@
-"""Keys in canonical form, version 1: equal keys have equal bytes, on every machine and in every version to come.
+"""Keys in canonical form: equal keys have equal bytes, on every machine and in every version to come. The form and the
+hash over it have one version number, `BUCKET_HASH_VERSION`, which stands in all that is stored by bucket. Version 1:
 
 A key is the concatenation of its columns, each a tag byte and a payload; integers are little-endian.
 
@@ -36,7 +37,6 @@ from parser.errors import UnsupportedError
 from parser.types import DataType, Root, Schema
 from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, storage, to_numpy
 
-KEY_FORMAT: Final = 1
 BUCKETS: Final = 128
 BUCKET_HASH_VERSION: Final = 1
 

@@ -109,10 +109,6 @@ class KeyedTable:
         """The keys at `slots`, an array per key column."""
         return [self._column(c, slots) for c in self.keys]
 
-    def value_arrays(self, slots: IntArray) -> list[pa.Array]:
-        """The values at `slots`, an array per value column."""
-        return [self._column(c, slots) for c in self.values]
-
     def mark(self, slots: IntArray) -> None:
         """Says that value columns at `slots` were written."""
         self._touch(slots)

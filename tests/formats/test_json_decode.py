@@ -91,6 +91,7 @@ GIVES = {
     "byte order mark": (b'\xef\xbb\xbf{"id": 1}', [(1, None)]),
     "control characters": (b'{"id": 1, "name": "a\tb\x00c\nd"}', [(1, "a\tb\x00c\nd")]),
     "escapes": (rb'{"\u0069d": 1, "name": "\u0000\ud83d\ude00\""}', [(1, '\0😀"')]),
+    "escapes beyond U+20000": (rb'{"name": "\ud840\udc00 \uDBFF\uDFFD"}', [(None, "\U00020000 \U0010fffd")]),
     "half a surrogate pair": (rb'{"id": 1, "name": "a\ud800"}', [(1, "a?")]),
     "braces in a string": (b'{"id": 1, "name": "{x} {y}{z}"}', [(1, "{x} {y}{z}")]),
     "number for a string": (b'{"name": 1.50}', [(None, "1.50")]),

@@ -1,0 +1,1 @@
+"""Measurements behind the figures of the documents: `python -m benchmarks [NAME…]`."""
