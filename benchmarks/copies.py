@@ -2,8 +2,9 @@
 
 A log that is replayed makes every cache look good. Here each copy renames ids, numbers and a share of the tokens of its
 texts: a value that comes five times in a pass comes five times in each copy, under a name of its own there. What rules
-see stays: a changed value makes the same predicates true as the one it stands for (where no change does that, the value
-stays as it is), so that each copy raises the alerts of one pass."""
+see stays: a changed value makes the same predicates true as the one it stands for, so that each copy raises the alerts
+of one pass. Where no change does that (a rule asks for the whole text) the value stays, and another one that repeats
+gets one name more: each copy has as many new values of a field as the pass has values."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ import json
 import random
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import pyarrow as pa
 
@@ -25,8 +28,10 @@ ID = "_id"
 STRIDE = 10_000_000
 # Fields of which so many values are repetitions hold a few constants: their values stay.
 CONSTANT = 0.99
-# Shares of the tokens to change, tried in this order. 0: one token of the value.
-_SHARES = (0.4, 0.2, 0.1, 0.0, 0.0, 0.0)
+# Shares of the tokens to change, tried in this order; 0: one token, None: another token is put in.
+_SHARES = (0.4, 0.2, 0.1, *[0.0] * 6, *[None] * 6)
+# A value that repeats gets at most so many names in a copy.
+_MOST_NAMES = 4
 _TOKEN = re.compile(r"[0-9A-Za-z]{2,}")
 
 Event = dict[str, object]
@@ -58,37 +63,55 @@ class Copier:
         self._seers = _seers(conditions)
         names = sorted({n for e in events for n in e} - {ID})
         rates = repetition(events, names)
-        self._values = {n: _texts(events, n) for n in names if rates[n].share < CONSTANT}
+        self._values = {n: _counts(events, n) for n in names if rates[n].share < CONSTANT}
         self._taken = {n: set(values) for n, values in self._values.items()}
-        self._seen = {n: self._seers[n].sees(v) for n, v in self._values.items() if n in self._seers}
+        seers = {n: self._seers[n] for n in self._values.keys() & self._seers.keys()}
+        self._seen = {n: dict(zip(v, s.sees(list(v)), strict=True)) for n, s in seers.items() for v in [self._values[n]]}
 
     def copy(self, number: int) -> list[Event]:
         """The events of copy `number`, each copy to be made once."""
         if number == 0:
             return list(self._events)
-        renamed = {name: self._renamed(name, number) for name in self._values}
-        return [self._event(e, number, renamed) for e in self._events]
-
-    def _event(self, event: Event, number: int, renamed: Mapping[str, Mapping[str, str]]) -> Event:
-        copied = {k: renamed[k].get(v, v) if k in renamed and isinstance(v, str) else v for k, v in event.items()}
-        identity = event[ID]
-        assert isinstance(identity, int)
-        copied[ID] = identity + number * STRIDE
+        columns = {name: self._column(name, number) for name in self._values}
+        copied = [{k: columns[k][i] if k in columns else v for k, v in e.items()} for i, e in enumerate(self._events)]
+        for event in copied:
+            identity = event[ID]
+            assert isinstance(identity, int)
+            event[ID] = identity + number * STRIDE
         return copied
 
-    def _renamed(self, name: str, number: int) -> dict[str, str]:
+    def _column(self, name: str, number: int) -> list[object]:
+        """The field in all events of a copy."""
+        counts = self._values[name]
+        names = {v: [new] for v, new in self._renamed(name, list(counts), f"{number}").items()}
+        missing = len(counts) - len(names)
+        for extra in range(1, _MOST_NAMES):
+            again = [v for v in names if counts[v] > extra][:missing]
+            for value, new in self._renamed(name, again, f"{number}/{extra}").items():
+                names[value].append(new)
+                missing -= 1
+        column = [e.get(name) for e in self._events]
+        turns = {v: cycle(news) for v, news in names.items()}
+        return [next(turns[v]) if isinstance(v, str) and v in turns else v for v in column]
+
+    def _renamed(self, name: str, values: Sequence[str], seed: str) -> dict[str, str]:
         """New texts by old, for those that have one."""
         found: dict[str, str] = {}
-        waiting = {v: i for i, v in enumerate(self._values[name])}
         for attempt, share in enumerate(_SHARES):
-            tried = [(v, _vary(v, share, random.Random(f"{number}/{name}/{attempt}/{v}"))) for v in waiting]
-            seen = self._seers[name].sees([new for _, new in tried]) if name in self._seers else []
-            for (old, new), sees in zip(tried, seen or [b""] * len(tried), strict=True):
-                if new not in self._taken[name] and (not seen or sees == self._seen[name][waiting[old]]):
+            waiting = [v for v in values if v not in found]
+            tried = [_vary(v, share, random.Random(f"{seed}/{attempt}/{v.lower()}")) for v in waiting]
+            for old, new, same in zip(waiting, tried, self._same(name, waiting, tried), strict=True):
+                if same and new not in self._taken[name]:
                     found[old] = new
                     self._taken[name].add(new)
-            waiting = {v: i for v, i in waiting.items() if v not in found}
         return found
+
+    def _same(self, name: str, old: Sequence[str], new: Sequence[str]) -> list[bool]:
+        """Whether rules see in a new text what they see in the old one."""
+        if name not in self._seers or not old:
+            return [True] * len(old)
+        sees = self._seers[name].sees(new)
+        return [seen == self._seen[name][v] for v, seen in zip(old, sees, strict=True)]
 
 
 def to_lines(events: Sequence[Event]) -> list[bytes]:
@@ -101,27 +124,26 @@ def read_fields(conditions: Sequence[Condition]) -> list[str]:
     return sorted({p.variable.field for p in _predicates(conditions)})
 
 
-def _texts(events: Sequence[Event], name: str) -> list[str]:
-    return list(dict.fromkeys(v for e in events if isinstance(v := e.get(name), str)))
+def _counts(events: Sequence[Event], name: str) -> Counter[str]:
+    return Counter(v for e in events if isinstance(v := e.get(name), str))
 
 
-def _vary(value: str, share: float, chance: random.Random) -> str:
+def _vary(value: str, share: float | None, chance: random.Random) -> str:
     """The value with `share` of its tokens, and one at least, replaced by others of the same form."""
     places = [m.span() for m in _TOKEN.finditer(value)]
-    if not places:
-        return value + chance.choice(string.ascii_lowercase) * chance.randrange(1, 4)
-    chosen = chance.sample(places, max(1, round(share * len(places))))
+    if share is None or not places:
+        _, at = chance.choice(places or [(0, len(value))])
+        return f"{value[:at]} {_like('aaaa', chance)}{value[at:]}"
     letters = list(value)
-    for start, end in chosen:
-        letters[start:end] = [_letter(c, chance) for c in value[start:end]]
+    for start, end in chance.sample(places, max(1, round(share * len(places)))):
+        letters[start:end] = _like(value[start:end], chance)
     return "".join(letters)
 
 
-def _letter(letter: str, chance: random.Random) -> str:
-    for kind in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
-        if letter in kind:
-            return chance.choice(kind)
-    return letter
+def _like(token: str, chance: random.Random) -> str:
+    """Digits for digits, small letters for small ones, capitals for capitals."""
+    kinds = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
+    return "".join(chance.choice(next(k for k in kinds if c in k)) for c in token)
 
 
 class _Seer:

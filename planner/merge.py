@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from planner.logical import STATEFUL, LogicalPlan, Sink, Union
+from planner.logical import STATEFUL, LogicalPlan, Scan, Sink, Union, Values
 from planner.scalar import digest_of
 
 
@@ -142,4 +142,5 @@ def with_inputs(plan: LogicalPlan, inputs: tuple[LogicalPlan, ...]) -> LogicalPl
         return plan
     if isinstance(plan, Union):
         return replace(plan, branches=inputs)
-    return replace(plan, input=inputs[0])  # type: ignore[call-arg]
+    assert not isinstance(plan, Scan | Values)
+    return replace(plan, input=inputs[0])

@@ -17,6 +17,9 @@ from parser.types import DataType
 from udf.vector import LiteralValue
 
 
+UTC = "UTC"
+
+
 @dataclass(frozen=True)
 class Literal:
     """A constant. `value` None is a typed NULL."""
@@ -57,17 +60,20 @@ class ColumnRef:
 class Call:
     """A function applied to arguments. `function` is the name of a definition in `udf` ('AND', '=', 'LIKE', 'CAST', …);
     CAST and TRY_CAST take their target from `type`. `deterministic` is False if this call or one below may give
-    another value for equal arguments: such expressions are never merged, folded or cached."""
+    another value for equal arguments: such expressions are never merged, folded or cached. `zone` is the session's time
+    zone for calls that depend on it."""
 
     function: str
     args: tuple[Scalar, ...]
     type: DataType
     deterministic: bool = True
     position: Position | None = field(default=None, compare=False, repr=False)
+    zone: str = UTC
 
     @cached_property
     def digest(self) -> str:
-        return digest_of("call", self.function, str(self.type), *(a.digest for a in self.args))
+        zone = () if self.zone == UTC else (self.zone,)
+        return digest_of("call", self.function, str(self.type), *(a.digest for a in self.args), *zone)
 
     def __str__(self) -> str:
         args = [str(a) for a in self.args]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from parser.types import Root
-from planner.scalar import Call, Scalar, walk
+from planner.logical import LogicalPlan
+from planner.rewrite import map_expressions, rewrite, transform
+from planner.scalar import UTC, Call, Scalar, walk
+
+P = TypeVar("P", bound=LogicalPlan)
 
 # Functions that read the zone though neither their arguments nor their results are TIMESTAMP_LTZ.
 _ZONED = frozenset("UNIX_TIMESTAMP FROM_UNIXTIME CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP".split())
@@ -11,6 +18,20 @@ _ZONED = frozenset("UNIX_TIMESTAMP FROM_UNIXTIME CURRENT_DATE CURRENT_TIME LOCAL
 
 def uses_zone(expression: Scalar) -> bool:
     return any(isinstance(n, Call) and _zoned(n) for n in walk(expression))
+
+
+def in_zone(plan: P, zone: str) -> P:
+    """The plan with the session's time zone at every call that depends on it (views and tables included: they are read
+    in the zone of who asks)."""
+    if zone == UTC:
+        return plan
+
+    def set_zone(call: Call) -> Scalar:
+        return replace(call, zone=zone) if _zoned(call) else call
+
+    changed = transform(plan, lambda node: map_expressions(node, lambda e: rewrite(e, set_zone)))
+    assert isinstance(changed, type(plan))
+    return changed
 
 
 def _zoned(call: Call) -> bool:

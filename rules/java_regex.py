@@ -67,6 +67,8 @@ def translate(pattern: str) -> JavaRegex:
         piece = parser.alternation()
         if not parser.source.at_end:
             raise BadPattern("unmatched closing ')'")
+        if any(number <= parser.groups for number in parser.ahead):
+            raise NotTranslated("a back-reference to a group behind it")
         exact = regex.compile(piece.exact, regex.VERSION1 | regex.UNICODE)
     except NotTranslated as error:
         raise UnsupportedError(
@@ -85,6 +87,7 @@ class _Parser:
         self.source = source
         self.groups = 0
         self.names: dict[str, int] = {}
+        self.ahead: set[int] = set()  # back-references to groups that were not there yet
         self.choices = 0  # places where the search may have to try again
 
     def alternation(self) -> _Piece:
@@ -199,8 +202,9 @@ class _Parser:
     def _reference(self, number: int) -> _Piece:
         if "i" in self.source.flags:
             raise NotTranslated("a back-reference without regard to case")
-        if number > self.groups:
-            raise BadPattern(f"there is no group {number} before its back-reference")
+        if number > self.groups:  # Java accepts it; without such a group it matches nowhere
+            self.ahead.add(number)
+            return _Piece("(?!)", "")
         return _Piece(f"(?:\\g<{number}>)", r"[\x00-\xff]*")
 
     def _group(self) -> _Piece:
@@ -233,6 +237,8 @@ class _Parser:
         before = self.source.flags
         self.source.flags = self.source.read_flags()
         if self.source.take(")"):
+            if self.source.peek() == "{":
+                raise NotTranslated("a repeat of inline flags")
             return _Piece("", "")  # in force up to the end of the enclosing group
         self.source.next()
         piece = self._enclosed("(?:", keep=True)

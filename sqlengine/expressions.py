@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -30,9 +29,21 @@ def evaluate(expression: Scalar, batch: Batch) -> Vector:
     return compile_expression(expression)(batch)
 
 
-@lru_cache(maxsize=65536)
+_compiled: dict[str, Evaluator] = {}
+_COMPILED_MOST = 65536
+
+
 def compile_expression(expression: Scalar) -> Evaluator:
-    """A closure that evaluates `expression`; equal expressions share one."""
+    """A closure that evaluates `expression`; expressions of one digest share it (0.0 and -0.0 are equal, but not one)."""
+    found = _compiled.get(expression.digest)
+    if found is None:
+        if len(_compiled) >= _COMPILED_MOST:
+            _compiled.clear()
+        found = _compiled[expression.digest] = _compile(expression)
+    return found
+
+
+def _compile(expression: Scalar) -> Evaluator:
     match expression:
         case Literal():
             constant = Vector(to_scalar(expression))
@@ -58,21 +69,23 @@ def _compile_call(expression: Call) -> Evaluator:
         raise PlanError(f"unknown function '{expression.function}'", position=expression.position)
     arguments = [compile_expression(a) for a in expression.args]
     types = tuple(a.type for a in expression.args)
-    compute = _kernel(definition, arguments, types, expression.type)
+    compute = _kernel(definition, arguments, types, expression)
     return _remembered(expression.digest, compute) if expression.deterministic else compute
 
 
 def _kernel(
-    definition: Definition, arguments: Sequence[Evaluator], types: tuple[DataType, ...], result: DataType
+    definition: Definition, arguments: Sequence[Evaluator], types: tuple[DataType, ...], expression: Call
 ) -> Evaluator:
+    own = int(expression.digest[:15], 16)  # two calls of RAND in one batch are two random numbers
+
     def compute(batch: Batch) -> Vector:
         context = KernelContext(
             num_rows=batch.num_rows,
-            result_type=result,
+            result_type=expression.type,
             arg_types=types,
             proctime_ms=batch.proctime,
-            seed=batch.seed,
-            zone="UTC",
+            seed=batch.seed ^ own,
+            zone=expression.zone,
         )
         return call(definition, [a(batch) for a in arguments], context)
 

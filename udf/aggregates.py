@@ -160,7 +160,8 @@ class Sum:
 
 
 def _quotient(numbers: Slots, divisor: Slots) -> Slots:
-    cut: Slots = np.sign(numbers) * np.sign(divisor) * (np.abs(numbers) // np.abs(divisor))
+    floor = numbers // divisor  # rounds down; Java cuts towards zero
+    cut: Slots = floor + ((floor < 0) & (floor * divisor != numbers))
     return cut
 
 

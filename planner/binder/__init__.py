@@ -22,6 +22,7 @@ from planner.binder.relations import bind_query
 from planner.binder.scope import Context
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
+from planner.zones import in_zone
 
 __all__ = ["Bound", "bind"]
 
@@ -37,7 +38,9 @@ def bind(
 
     The sink of a query has no table; that of an INSERT has a plan whose columns are the table's writable ones."""
     try:
-        return _bind(statement, Context(catalog, settings, job, place))
+        context = Context(catalog, settings, job, place)
+        bound = _bind(statement, context)
+        return tuple(in_zone(s, context.zone) for s in bound) if isinstance(bound, tuple) else bound
     except RecursionError:
         raise too_deep(statement.position) from None
 

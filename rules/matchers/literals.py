@@ -21,7 +21,7 @@ from rules.ragged import Ints, distinct
 
 _ESCAPED = [bytes((b,)) if 48 <= b < 58 or 97 <= b < 123 else b"\\x%02x" % b for b in range(256)]
 # Fewer literals than these are found faster one by one, and need not be compiled.
-_FEW = 4
+_FEW = 8
 # From so many values on a joined scan pays, as long as no more than so many literals are found in each.
 _LOW = (1 << 40) - 1
 _MANY_VALUES, _FEW_FOUND, _RECENT = 8, 6.0, 256

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -51,7 +52,8 @@ class RunningSource:
         return all(offset >= (self.source.end(shard) or 0) for shard, offset in self.positions.items())
 
     def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
-        """The chunk as the scan operator takes it."""
+        """The chunk as the scan operator takes it. Its seed is its own: an epoch has many chunks."""
+        seed ^= crc32(f"{chunk.shard}@{chunk.start}".encode())
         if chunk.columns is not None:
             schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))
             columns = tuple(chunk.columns[c.name] for c in schema)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from sqlengine.formats.json_sieve import Sieve, is_object, merge_sieved
 from sqlengine.formats.json_values import Rules
 from sqlengine.formats.options import boolean, choice, parse_options
 from sqlengine.formats.registry import format_, wanted
-from sqlengine.formats.times import ISO, SQL
+from sqlengine.formats.times import ISO, SQL, text_buffers
 
 IntArray = npt.NDArray[np.int64]
 Part = tuple[IntArray, tuple[pa.Array, ...]]
@@ -32,6 +33,8 @@ Part = tuple[IntArray, tuple[pa.Array, ...]]
 _SPACE = b" \t\r\n"
 # After so many batches in which the fast path could have read a column, it gets the column back.
 _PATIENCE = 64
+_MOST_SPLITS = 32
+_PIECE = 1 << 20
 # Below so many records Python joins faster than Arrow.
 _FEW = 500
 
@@ -108,29 +111,63 @@ class JsonDecoder:
         """See `Decoder`. An empty record gives nothing, an array of objects a row for each."""
         if len(records) == 0:
             return Decoded(tuple(pa.nulls(0, c.type.arrow) for c in self._schema), 0)
+        starts = _pieces(records)
+        if len(starts) == 2:
+            return self._decode(records)
+        return _concat(starts, [self._decode(records[a:b]) for a, b in pairwise(starts)])
+
+    def _decode(self, records: pa.Array) -> Decoded:
         joined = _join(records)
         odd = suspicious(records, joined)
-        if odd is None:
-            columns = self._whole(records, joined)
-            if columns is not None:
-                return Decoded(columns, len(records))
-            return self._apart(records.to_pylist(), np.zeros(len(records), np.bool_))
-        stripped = [r.strip(_SPACE) for r in records.to_pylist()]
-        odd = suspicious(pa.array(stripped, pa.binary()), b"\n".join(stripped))
-        return self._apart(stripped, np.zeros(len(stripped), np.bool_) if odd is None else odd)
+        if odd is not None:
+            records = pa.array([r.strip(_SPACE) for r in records.to_pylist()], pa.binary())
+            joined = _join(records)
+            odd = suspicious(records, joined)
+        part = self._fast_part(records, joined, odd)
+        if len(part[0]) == len(records):
+            return Decoded(part[1], len(records))
+        return self._with_the_rest(records, part, odd)
 
-    def _whole(self, records: pa.Array, joined: bytes) -> tuple[pa.Array, ...] | None:
-        """All columns when every record gives exactly one row in the fast way, None otherwise."""
+    def _fast_part(self, records: pa.Array, joined: bytes, odd: BoolArray | None) -> Part:
+        """What the fast way makes of the records, those of `odd` left out and whatever else it cannot read."""
+        rows = np.arange(len(records))
+        if odd is not None:
+            rows = np.flatnonzero(~odd)
+            records = records.take(pa.array(rows))
+            joined = _join(records)
         try:
             columns, doubtful, split = self._fast(joined, len(records))
         except BatchFailed:
-            return None
-        if doubtful is not None:
-            return None
-        if split.slow is None:
-            return columns
-        slow = split.slow.read(records.to_pylist(), clean=True)
-        return split.order(columns, slow.columns) if len(slow.rows) == len(records) else None
+            good = [k for k, record in enumerate(records.to_pylist()) if is_object(record)]
+            rows, records = rows[good], records.take(pa.array(good, pa.int64()))
+            try:
+                columns, doubtful, split = self._fast(_join(records), len(records))
+            except BatchFailed:
+                return rows[:0], tuple(pa.nulls(0, c.type.arrow) for c in self._schema)
+        done = np.ones(len(rows), np.bool_) if doubtful is None else ~doubtful
+        slow: tuple[pa.Array, ...] = ()
+        if split.slow is not None:
+            sieved = split.slow.read(records.to_pylist(), clean=True)
+            done &= np.isin(np.arange(len(rows)), sieved.rows)
+            slow = _filter(sieved.columns, done[sieved.rows])
+        return rows[done], split.order(_filter(columns, done), slow)
+
+    def _with_the_rest(self, records: pa.Array, part: Part, odd: BoolArray | None) -> Decoded:
+        """`part`, and what reading one by one makes of the records that are not in it."""
+        rest = np.setdiff1d(np.arange(len(records)), part[0])
+        texts = records.take(pa.array(rest)).to_pylist()
+        slow = self._sieve.read(texts)
+        parts: list[Part] = [part, (rest[slow.rows], slow.columns)]
+        forgiven: set[int] = set()
+        for k in slow.malformed:
+            columns = None if odd is not None and odd[rest[k]] else self._forgive(texts[k])
+            if columns is not None:
+                parts.append((rest[k : k + 1], columns))
+                forgiven.add(k)
+        rows, merged = merge_sieved(parts)
+        bad = tuple(BadRecord(int(rest[b.row]), b.reason) for b in slow.bad if b.row not in forgiven)
+        straight = np.array_equal(rows, np.arange(len(records)))
+        return Decoded(merged, len(rows), None if straight else rows, bad)
 
     def _fast(self, joined: bytes, num_rows: int) -> tuple[tuple[pa.Array, ...], BoolArray | None, _Split]:
         """Reads without the columns that have failed before, and learns those that fail now."""
@@ -147,6 +184,8 @@ class JsonDecoder:
     def _split(self) -> _Split:
         slow = self._fixed.union(self._learned)
         if slow not in self._splits:
+            if len(self._splits) >= _MOST_SPLITS:
+                self._splits.clear()
             fast_schema = Schema(tuple(c for c in self._schema if c.name not in slow))
             slow_schema = Schema(tuple(c for c in self._schema if c.name in slow))
             names = fast_schema.names + slow_schema.names
@@ -156,46 +195,6 @@ class JsonDecoder:
                 tuple(names.index(c.name) for c in self._schema),
             )
         return self._splits[slow]
-
-    def _apart(self, records: list[bytes], odd: BoolArray) -> Decoded:
-        """The records in the fast way that go that way, the others one by one."""
-        part, rest = self._fast_part(records, np.flatnonzero(~odd))
-        rest = np.union1d(rest, np.flatnonzero(odd))
-        slow = self._sieve.read([records[i] for i in rest])
-        parts: list[Part] = [part, (rest[slow.rows], slow.columns)]
-        forgiven: set[int] = set()
-        for k in slow.malformed:
-            columns = None if odd[rest[k]] else self._forgive(records[rest[k]])
-            if columns is not None:
-                parts.append((rest[k : k + 1], columns))
-                forgiven.add(k)
-        rows, columns = merge_sieved(parts)
-        bad = tuple(BadRecord(int(rest[b.row]), b.reason) for b in slow.bad if b.row not in forgiven)
-        straight = len(rows) == len(records) and np.array_equal(rows, np.arange(len(records)))
-        return Decoded(columns, len(rows), None if straight else rows, bad)
-
-    def _fast_part(self, records: list[bytes], rows: IntArray) -> tuple[Part, IntArray]:
-        """What the fast way makes of the records at `rows`, and which of them it leaves."""
-        nothing: Part = (np.empty(0, np.int64), tuple(pa.nulls(0, c.type.arrow) for c in self._schema))
-        given = rows
-        for attempt in range(2):
-            if len(given) == 0:
-                return nothing, rows
-            try:
-                columns, doubtful, split = self._fast(b"\n".join([records[i] for i in given]), len(given))
-                break
-            except BatchFailed:
-                if attempt:
-                    return nothing, rows
-                given = np.array([i for i in given if is_object(records[i])], np.int64)
-        done = np.ones(len(given), np.bool_) if doubtful is None else ~doubtful
-        slow: tuple[pa.Array, ...] = ()
-        if split.slow is not None:
-            sieved = split.slow.read([records[i] for i in given], clean=True)
-            done &= np.isin(np.arange(len(given)), sieved.rows)
-            slow = _filter(sieved.columns, done[sieved.rows])
-        part = given[done], split.order(_filter(columns, done), slow)
-        return part, np.setdiff1d(rows, part[0])
 
     def _forgive(self, record: bytes) -> tuple[pa.Array, ...] | None:
         """arrow-rs takes `{"a": 1,}` and 01. So that it does not matter what else is in a batch, a record that the
@@ -207,6 +206,30 @@ class JsonDecoder:
         except (BatchFailed, ColumnFailed):
             return None
         return None if doubtful is not None else columns
+
+
+def _pieces(records: pa.Array) -> list[int]:
+    """Where pieces of about `_PIECE` bytes begin, and the end. Larger ones make malloc give memory back to the system
+    and fetch it again, batch by batch: that doubled the time per record."""
+    ends = text_buffers(records)[0][1:]
+    first, last = int(ends[0]), int(ends[-1])
+    if last - first <= _PIECE:
+        return [0, len(records)]
+    cuts = np.searchsorted(ends, np.arange(first + _PIECE, last, _PIECE))
+    return sorted({0, *(int(c) for c in cuts), len(records)})
+
+
+def _concat(starts: list[int], parts: list[Decoded]) -> Decoded:
+    """The pieces of a batch as one; `starts` is where each begins."""
+    columns = tuple(pa.concat_arrays(group) for group in zip(*(p.columns for p in parts), strict=True))
+    total = sum(p.num_rows for p in parts)
+    bad = tuple(BadRecord(b.row + start, b.reason) for start, p in zip(starts, parts, strict=False) for b in p.bad)
+    if all(p.rows is None for p in parts):
+        return Decoded(columns, total, None, bad)
+    rows = [
+        start + (np.arange(p.num_rows) if p.rows is None else p.rows) for start, p in zip(starts, parts, strict=False)
+    ]
+    return Decoded(columns, total, np.concatenate(rows), bad)
 
 
 def _filter(columns: tuple[pa.Array, ...], keep: BoolArray) -> tuple[pa.Array, ...]:

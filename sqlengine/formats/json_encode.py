@@ -6,6 +6,7 @@ import io
 from dataclasses import dataclass
 
 import arro3.io
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,6 +18,8 @@ from sqlengine.batch import Batch
 from sqlengine.formats import times
 from sqlengine.formats.lines import split_lines
 from sqlengine.formats.texts import java_texts
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 _FLOATS = (Root.FLOAT, Root.DOUBLE)
 _TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
@@ -35,6 +38,7 @@ class JsonEncoder:
         self._schema = schema
         self._writing = writing
         self._floats = [i for i, c in enumerate(schema) if c.type.root in _FLOATS]
+        self._has_map = any(_holds_map(c.type) for c in schema)
         for column in schema:
             _check(column.type)
 
@@ -71,8 +75,16 @@ class JsonEncoder:
             return pa.array([b"{}"] * num_rows, pa.binary())
         batch = pa.record_batch(columns, names=list(self._schema.names))
         out = io.BytesIO()
-        arro3.io.write_ndjson(batch, out, explicit_nulls=not self._writing.skip_nulls)
-        return split_lines(out.getvalue())[0]
+        skips = self._writing.skip_nulls
+        arro3.io.write_ndjson(batch, out, explicit_nulls=not skips or self._has_map)
+        records = split_lines(out.getvalue())[0]
+        return _without_nulls(records) if skips and self._has_map else records
+
+
+def _without_nulls(records: pa.Array) -> pa.Array:
+    """Leaves the record's own NULL fields out. arrow-rs would leave a MAP's NULL values out, too, which are data."""
+    kept = [{k: v for k, v in _fields.decode(r).items() if bytes(v) != b"null"} for r in records.to_pylist()]
+    return pa.array([msgspec.json.encode(fields) for fields in kept], pa.binary())
 
 
 def _with_texts(columns: list[pa.Array], texts: list[int], rows: pa.Array) -> list[pa.Array]:
@@ -82,6 +94,10 @@ def _with_texts(columns: list[pa.Array], texts: list[int], rows: pa.Array) -> li
         nan, positive = pc.is_nan(taken[i]), pc.greater(taken[i], 0)
         taken[i] = pc.if_else(nan, "NaN", pc.if_else(positive, "Infinity", "-Infinity"))
     return taken
+
+
+def _holds_map(kind: DataType) -> bool:
+    return kind.root in (Root.MAP, Root.MULTISET) or any(map(_holds_map, kind.children))
 
 
 def _check(kind: DataType) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +26,14 @@ class Template:
     schema: Schema
     items: tuple[Evaluator | pa.Array, ...]
     reads: tuple[str, ...]
+    seed: int
 
     def build(
         self, batch: Batch, rows: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]
     ) -> tuple[Batch, Errors | None]:
         """One output row per pair of an input row and the slot of the route that wants it."""
         part = batch.take(rows, self.reads)
+        part = replace(part, seed=part.seed ^ self.seed)
         columns, errors = [], []
         index = pa.array(slots)
         for item, field in zip(self.items, self.schema.arrow, strict=True):
@@ -80,4 +83,6 @@ def _template(plan: RulesPlan, routes: Sequence[Route]) -> Template:
             items.append(compile_expression(e))
     reads = tuple(sorted(set().union(*(columns_of(e) for _, e in first.items))))
     schema = Schema(tuple(Column(name, e.type) for name, e in first.items))
-    return Template(plan.targets.index(first.target), schema, tuple(items), reads)
+    return Template(
+        plan.targets.index(first.target), schema, tuple(items), reads, crc32("\0".join(_shape(first)).encode())
+    )

@@ -120,6 +120,18 @@ def test_a_record_of_ten_megabytes() -> None:
     assert len(decoded.columns[1][1].as_py()) == 10_000_000
 
 
+def test_a_large_batch_is_read_in_pieces() -> None:
+    """More than a megabyte; bad records and arrays of objects keep their places."""
+    records = [b'{"id": %d, "name": "%s"}' % (i, b"x" * 1000) for i in range(3000)]
+    records[10], records[2500], records[2999] = b"{", b'{"id": "?"}', b'[{"id": -1}, {"id": -2}]'
+    decoded = decode(records)
+    expected = [i for i in range(2999) if i not in (10, 2500)] + [-1, -2]
+    assert decoded.columns[0].to_pylist() == expected
+    assert decoded.rows is not None
+    assert decoded.rows.tolist() == [*expected[:-2], 2999, 2999]
+    assert [b.row for b in decoded.bad] == [10, 2500]
+
+
 def test_columns_that_hold_numbers_among_texts() -> None:
     """The first batch learns which columns they are; texts in the next ones stay texts."""
     decoder = JsonFormat().decoder(SCHEMA, {})
@@ -185,20 +197,30 @@ WIDE = Schema(
 
 _numbers = st.one_of(
     st.integers(-(2**65), 2**65).map(str),
-    st.sampled_from(["-0", "1.5", "1e3", "2147483647.5", "-2147483649", "1E400", "9.99e18", "0.005", "9999.995", "01", "1."]),
+    st.sampled_from(
+        ["-0", "1.5", "1e3", "2147483647.5", "-2147483649", "1E400", "9.99e18", "0.005", "9999.995", "01", "1."]
+    ),
 )
 _strings = st.one_of(
     st.text(max_size=8).map(json.dumps),
-    st.sampled_from(['"7"', '" 7"', '"1.50"', '"true"', '"inf"', '"NaN"', '"2020-02-30 00:00:00"', '"2020-01-02 03:04:05.6"']),
+    st.sampled_from(
+        ['"7"', '" 7"', '"1.50"', '"true"', '"inf"', '"NaN"', '"2020-02-30 00:00:00"', '"2020-01-02 03:04:05.6"']
+    ),
     st.sampled_from(['"\\u0000"', '"\\ud800"', '"}{"', '"} {"', '"a\tb"', '"\x00"']),
 )
 _values = st.one_of(
-    _numbers, _strings, st.sampled_from(["null", "true", "false", "[]", "[1,2]", "[1,x]", "{}", '{"a":{"b":[1.0]}}', "nul"])
+    _numbers,
+    _strings,
+    st.sampled_from(["null", "true", "false", "[]", "[1,2]", "[1,x]", "{}", '{"a":{"b":[1.0]}}', "nul"]),
 )
 _names = st.sampled_from([*WIDE.names, "other", "\\u0069"])
 _records = st.one_of(
-    st.lists(st.tuples(_names, _values), max_size=5).map(lambda fs: "{" + ", ".join(f'"{n}": {v}' for n, v in fs) + "}"),
-    st.sampled_from(["", "{", "}", "[]", "{} {}", '{"s":"x}', 'y"}', '{y"} {}', "null", '{"i": 1,}', '{"s": [{}', "{}]}"]),
+    st.lists(st.tuples(_names, _values), max_size=5).map(
+        lambda fs: "{" + ", ".join(f'"{n}": {v}' for n, v in fs) + "}"
+    ),
+    st.sampled_from(
+        ["", "{", "}", "[]", "{} {}", '{"s":"x}', 'y"}', '{y"} {}', "null", '{"i": 1,}', '{"s": [{}', "{}]}"]
+    ),
 ).map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
@@ -234,7 +256,9 @@ def test_both_ways_read_alike(fields: list[tuple[str, str]]) -> None:
 
 def test_real_events(shared: Path) -> None:
     """Every column of real Windows events is what Python's own reader finds."""
-    lines = gzip.decompress((shared / "corpora" / "sigma" / "process_creation.jsonl.gz").read_bytes()).splitlines()[:1500]
+    lines = gzip.decompress((shared / "corpora" / "sigma" / "process_creation.jsonl.gz").read_bytes()).splitlines()[
+        :1500
+    ]
     events = [json.loads(line) for line in lines]
     names = sorted({name for event in events for name in event})
     kinds = {n: BIGINT if all(isinstance(e[n], int) for e in events if n in e) else STRING for n in names}

@@ -1,0 +1,38 @@
+"""`python -m benchmarks [NAME…]`: measures, prints tables, and writes them into docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from benchmarks import changes, footprint, rules_gen, rules_real
+from benchmarks.page import Section, show, write
+
+BENCHMARKS: dict[str, Callable[[], Section]] = {
+    "rules_real": rules_real.run,
+    "rules_gen": rules_gen.run,
+    "rules_gen_flink": rules_gen.run_flink,
+    "changes": changes.run,
+    "footprint": footprint.run,
+}
+# Needs a Java and minutes: only by name.
+NOT_BY_DEFAULT = frozenset({"rules_gen_flink"})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all quick ones)")
+    parser.add_argument("--dry", action="store_true", help="leave docs/benchmarks.md as it is")
+    options = parser.parse_args()
+    unknown = [n for n in options.names if n not in BENCHMARKS]
+    if unknown:
+        parser.error(f"there is no benchmark '{unknown[0]}'; there are {', '.join(BENCHMARKS)}")
+    for name in options.names or [n for n in BENCHMARKS if n not in NOT_BY_DEFAULT]:
+        section = BENCHMARKS[name]()
+        show(section)
+        if not options.dry:
+            write(section)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""CPU seconds and memory, of this process and of others with all their children."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_of(work: Callable[[], T]) -> tuple[T, float]:
+    """What `work` returns, and the CPU seconds that all threads of this process took meanwhile."""
+    start = time.process_time()
+    result = work()
+    return result, time.process_time() - start
+
+
+def tree_cpu_s(pid: int) -> float:
+    """CPU seconds of a process, of its children, and of those that have ended."""
+    total = 0.0
+    for process in _tree(pid):
+        fields = _stat(process)
+        total += sum(int(f) for f in (fields[11:15] if process == pid else fields[11:13])) / _TICK
+    return total
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process and its children in MB, pages that they share counted once."""
+    return sum(_memory(p, "Pss") for p in _tree(pid)) / 1024
+
+
+def own_mb() -> float:
+    """Resident memory of this process in MB."""
+    return _memory(os.getpid(), "Rss") / 1024
+
+
+def children_cpu_s() -> float:
+    """CPU seconds of the children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    return float(np.percentile(values, 100 * share)) if len(values) else 0.0
+
+
+def machine() -> str:
+    """What the figures were taken on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GB, Python {platform.python_version()}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += _tree(int(child))
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat behind the name, which may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _memory(pid: int, kind: str) -> int:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith(f"{kind}:"):
+            return int(line.split()[1])
+    return 0

@@ -1,0 +1,181 @@
+"""Golden scripts: what real Flink says to each statement of a script, and what the engine says.
+
+`AREA/NAME.sql` holds statements. Beside it are `NAME.expected.jsonl`, recorded from Flink (`record.py`): a header with
+Flink's version and the hash of the statements and their data, then one event per line; and `NAME.errors.txt`, our own
+words for the statements that fail. `${DATA}` is the folder `data`, `${OUT}` an empty one for what a script writes.
+
+A comment line directly above a statement directs how it is compared:
+
+    -- rowsort            its rows come in any order (several inputs)
+    -- differs: reason    Flink says something else; what we say is in `NAME.ours.jsonl`, and all is in differences.md
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from parser.errors import SqlError, render
+from parser.script import Piece, split, substitute
+from parser.types import Schema
+from sqlengine.batch import Batch
+from sqlengine.results import rows_of, schema_event
+from sqlengine.script import open_runner
+from sqlengine.session import Session
+
+FLINK = "2.3.0"
+FOLDER = Path(__file__).parent
+DATA = FOLDER / "data"
+_DATA_FILE = re.compile(r"\$\{DATA\}/([\w./-]+)")
+
+Event = dict[str, Any]
+# What a statement gave: [schema, [kind, row], …], "error", or nothing.
+Answer = list[Any] | str
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script and the files beside it."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.path.parent.name}/{self.path.stem}"
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text()
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        return split(self.text)
+
+    def beside(self, suffix: str) -> Path:
+        return self.path.with_suffix(suffix)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the statements (not of the comments between them) and of all data files that they name."""
+        found = hashlib.sha256()
+        for piece in self.pieces:
+            found.update(piece.sql.encode() + b";\0")
+        for name in sorted(set(_DATA_FILE.findall(self.text))):
+            path = DATA / name
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                found.update(file.relative_to(DATA).as_posix().encode() + b"\0" + file.read_bytes())
+        return found.hexdigest()
+
+    @cached_property
+    def rowsort(self) -> frozenset[int]:
+        return frozenset(n for n, d in self._directives() if d == "rowsort")
+
+    @cached_property
+    def differs(self) -> Mapping[int, str]:
+        """Statement to the reason why we differ from Flink."""
+        prefix = "differs: "
+        return {n: d.removeprefix(prefix) for n, d in self._directives() if d.startswith(prefix)}
+
+    def _directives(self) -> Iterable[tuple[int, str]]:
+        lines = self.text.split("\n")
+        for number, piece in enumerate(self.pieces):
+            above = piece.position.line - 2
+            while above >= 0 and lines[above].startswith("-- "):
+                yield number, lines[above].removeprefix("-- ").strip()
+                above -= 1
+
+    def with_folders(self, out: Path) -> str:
+        return substitute(self.text, {"DATA": str(DATA), "OUT": str(out)})
+
+    def portable(self, text: str, out: Path) -> str:
+        """Text with the folders as they are named in scripts."""
+        return text.replace(str(DATA), "${DATA}").replace(str(out), "${OUT}")
+
+
+def scripts() -> list[Script]:
+    return [Script(p) for p in sorted(FOLDER.glob("*/*.sql"))]
+
+
+@dataclass
+class Collected:
+    """A session's output, as events and as messages."""
+
+    text: str
+    events: list[Event] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+    def schema(self, stmt: int, schema: Schema) -> None:
+        self.events.append({"stmt": stmt, "kind": "schema", "columns": schema_event(schema)})
+
+    def rows(self, stmt: int, batch: Batch) -> None:
+        self.events += [{"stmt": stmt, "kind": "row", "op": op, "row": row} for op, row in rows_of(batch)]
+
+    def done(self, stmt: int, message: str) -> None: ...
+
+    def error(self, stmt: int, error: SqlError) -> None:
+        self.events.append({"stmt": stmt, "kind": "error"})
+        self.messages.append(f"statement {stmt}, " + render(error, self.text))
+
+
+def run(script: Script, folder: Path, rows_per_read: int) -> tuple[list[Event], str]:
+    """Our events for the script, and our messages about the statements that fail. `folder` is empty."""
+    out, data = folder / "out", folder / "topics"
+    out.mkdir()
+    collected = Collected(script.with_folders(out))
+    with open_runner(data, rows_per_read) as runner:
+        Session(runner, collected).run(collected.text)
+    lines = script.portable(lines_of(collected.events), out)
+    messages = script.portable("\n\n".join(collected.messages), out)
+    return events_of(lines), messages + "\n" if messages else ""
+
+
+def lines_of(events: Iterable[Event]) -> str:
+    return "".join(json.dumps(e, ensure_ascii=False) + "\n" for e in events)
+
+
+def events_of(lines: str) -> list[Event]:
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def header(script: Script) -> Event:
+    return {"flink": FLINK, "sha256": script.digest, "statements": len(script.pieces)}
+
+
+def answers(script: Script, events: Iterable[Event]) -> dict[int, Answer]:
+    """What each statement gave. Of a failing one only that it fails: which rows came before is a matter of timing."""
+    found: dict[int, Answer] = {}
+    for event in events:
+        number = event["stmt"]
+        match event["kind"]:
+            case "error":
+                found[number] = "error"
+            case "schema":
+                found[number] = [_exact(event["columns"])]
+            case "row" if number in found and found[number] != "error":
+                held = found[number]
+                assert isinstance(held, list)
+                held.append(_exact([event["op"], *event["row"]]))
+    for number in script.rowsort & found.keys():
+        held = found[number]
+        if isinstance(held, list):
+            held[1:] = sorted(held[1:])
+    return found
+
+
+def _exact(value: object) -> str:
+    """As text, since to Python 1 == 1.0 == True."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def recorded(script: Script, events: Iterable[Mapping[str, Any]], out: Path) -> list[Event]:
+    """The oracle's events as they are kept: schemas, rows and errors."""
+    kept = [{k: v for k, v in e.items() if k not in ("id", "file")} for e in events]
+    failed = {e["stmt"] for e in kept if e["kind"] == "error"}
+    kept = [e for e in kept if e["kind"] == "error" or (e["kind"] in ("schema", "row") and e["stmt"] not in failed)]
+    return events_of(script.portable(lines_of(kept), out))
