@@ -49,7 +49,7 @@ format: $(SETUP) ## let ruff repair what it can
 	$(BIN)/ruff format .
 
 test: check ## what every change must pass, in minutes
-	$(PYTEST) -m "not slow and not spark and not oracle"
+	$(PYTEST) -o faulthandler_timeout=300 -m "not slow and not spark and not oracle"
 
 test-all: test test-slow test-wheel test-oracle test-spark ## everything
 

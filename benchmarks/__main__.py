@@ -21,7 +21,9 @@ NOT_BY_DEFAULT = frozenset({"rules_gen_flink"})
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all quick ones)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all quick ones)"
+    )
     parser.add_argument("--dry", action="store_true", help="leave docs/benchmarks.md as it is")
     options = parser.parse_args()
     unknown = [n for n in options.names if n not in BENCHMARKS]

@@ -13,7 +13,7 @@ import random
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -56,23 +56,31 @@ def repetition(events: Sequence[Event], names: Sequence[str]) -> dict[str, Repet
 
 
 class Copier:
-    """Makes copies of `events` that raise the same alerts from `conditions`. Copy 0 is the log itself."""
+    """Makes copies of `events` that raise the same alerts from `conditions`. Copy 0 is the log itself. A value has the
+    same new name in all fields, so that what was equal stays equal."""
 
     def __init__(self, events: Sequence[Event], conditions: Sequence[Condition]) -> None:
         self._events = events
-        self._seers = _seers(conditions)
         names = sorted({n for e in events for n in e} - {ID})
         rates = repetition(events, names)
-        self._values = {n: _counts(events, n) for n in names if rates[n].share < CONSTANT}
-        self._taken = {n: set(values) for n, values in self._values.items()}
-        seers = {n: self._seers[n] for n in self._values.keys() & self._seers.keys()}
-        self._seen = {n: dict(zip(v, s.sees(list(v)), strict=True)) for n, s in seers.items() for v in [self._values[n]]}
+        self._counts = {n: _counts(events, n) for n in names if rates[n].share < CONSTANT}
+        self._places: dict[str, list[str]] = {}
+        for name, counts in self._counts.items():
+            for value in counts:
+                self._places.setdefault(value, []).append(name)
+        self._seers = {n: s for n, s in _seers(conditions).items() if n in self._counts}
+        self._seen = {
+            n: dict(zip(self._counts[n], s.sees(list(self._counts[n])), strict=True)) for n, s in self._seers.items()
+        }
+        self._taken = set(self._places)
+        self._compared = _equal_in_one_event(events, self._seers)
 
     def copy(self, number: int) -> list[Event]:
         """The events of copy `number`, each copy to be made once."""
         if number == 0:
             return list(self._events)
-        columns = {name: self._column(name, number) for name in self._values}
+        names = self._renamed(list(self._places), f"{number}")
+        columns = {field: self._column(field, number, names) for field in self._counts}
         copied = [{k: columns[k][i] if k in columns else v for k, v in e.items()} for i, e in enumerate(self._events)]
         for event in copied:
             identity = event[ID]
@@ -80,38 +88,41 @@ class Copier:
             event[ID] = identity + number * STRIDE
         return copied
 
-    def _column(self, name: str, number: int) -> list[object]:
-        """The field in all events of a copy."""
-        counts = self._values[name]
-        names = {v: [new] for v, new in self._renamed(name, list(counts), f"{number}").items()}
+    def _column(self, field: str, number: int, renamed: Mapping[str, str]) -> list[object]:
+        """The field in all events of a copy. Values that no event has in two fields may get several names."""
+        counts = self._counts[field]
+        names = {v: [renamed[v]] for v in counts if v in renamed}
         missing = len(counts) - len(names)
         for extra in range(1, _MOST_NAMES):
-            again = [v for v in names if counts[v] > extra][:missing]
-            for value, new in self._renamed(name, again, f"{number}/{extra}").items():
+            again = [v for v in names if counts[v] > extra and v.lower() not in self._compared][:missing]
+            for value, new in self._renamed(again, f"{number}/{extra}").items():
                 names[value].append(new)
                 missing -= 1
-        column = [e.get(name) for e in self._events]
         turns = {v: cycle(news) for v, news in names.items()}
+        column = (e.get(field) for e in self._events)
         return [next(turns[v]) if isinstance(v, str) and v in turns else v for v in column]
 
-    def _renamed(self, name: str, values: Sequence[str], seed: str) -> dict[str, str]:
+    def _renamed(self, values: Sequence[str], seed: str) -> dict[str, str]:
         """New texts by old, for those that have one."""
         found: dict[str, str] = {}
         for attempt, share in enumerate(_SHARES):
             waiting = [v for v in values if v not in found]
-            tried = [_vary(v, share, random.Random(f"{seed}/{attempt}/{v.lower()}")) for v in waiting]
-            for old, new, same in zip(waiting, tried, self._same(name, waiting, tried), strict=True):
-                if same and new not in self._taken[name]:
+            tried = {v: _vary(v, share, random.Random(f"{seed}/{attempt}/{v.lower()}")) for v in waiting}
+            changed = self._changed(tried)
+            for old, new in tried.items():
+                if old not in changed and new not in self._taken:
                     found[old] = new
-                    self._taken[name].add(new)
+                    self._taken.add(new)
         return found
 
-    def _same(self, name: str, old: Sequence[str], new: Sequence[str]) -> list[bool]:
-        """Whether rules see in a new text what they see in the old one."""
-        if name not in self._seers or not old:
-            return [True] * len(old)
-        sees = self._seers[name].sees(new)
-        return [seen == self._seen[name][v] for v, seen in zip(old, sees, strict=True)]
+    def _changed(self, tried: Mapping[str, str]) -> set[str]:
+        """The old texts in whose new ones rules see something else, in some field."""
+        changed = set()
+        for field, seer in self._seers.items():
+            old = [v for v in tried if field in self._places[v]]
+            sees = seer.sees([tried[v] for v in old]) if old else []
+            changed |= {v for v, seen in zip(old, sees, strict=True) if seen != self._seen[field][v]}
+        return changed
 
 
 def to_lines(events: Sequence[Event]) -> list[bytes]:
@@ -126,6 +137,15 @@ def read_fields(conditions: Sequence[Condition]) -> list[str]:
 
 def _counts(events: Sequence[Event], name: str) -> Counter[str]:
     return Counter(v for e in events if isinstance(v := e.get(name), str))
+
+
+def _equal_in_one_event(events: Sequence[Event], fields: Collection[str]) -> set[str]:
+    """Texts, in lower case, that some event has in two of the fields."""
+    found = set()
+    for event in events:
+        counts = Counter(v.lower() for f in fields if isinstance(v := event.get(f), str))
+        found |= {v for v, count in counts.items() if count > 1}
+    return found
 
 
 def _vary(value: str, share: float | None, chance: random.Random) -> str:

@@ -54,20 +54,33 @@ def run() -> Section:
     alone, shared = _rule_by_rule()
     full = runs["all parts"]
     rows = [
-        [n, f"{r.rate:,.0f}", f"{1e6 / r.rate:.1f}", f"{full.rate / r.rate:.1f}×", f"{r.hit_rate:.0%}", f"{r.candidates:.0f}"]
+        [
+            n,
+            f"{r.rate:,.0f}",
+            f"{1e6 / r.rate:.1f}",
+            f"{full.rate / r.rate:.1f}×",
+            f"{r.hit_rate:.0%}",
+            f"{r.candidates:.0f}",
+        ]
         for n, r in runs.items()
     ]
     for name, rate in (("rule by rule", alone), ("rule by rule, equal parts computed once", shared)):
         rows.append([name, f"{rate:,.0f}", f"{1e6 / rate:.1f}", f"{full.rate / rate:.1f}×", "", ""])
-    columns = ["", "events per CPU second", "CPU µs an event", "all parts are faster by", "cache hits", "candidates an event"]
+    columns = [
+        "",
+        "events per CPU second",
+        "CPU µs an event",
+        "all parts are faster by",
+        "cache hits",
+        "candidates an event",
+    ]
     notes = [
         f"Alerts of every run are the expected ones, {sum(sigma.expected().values()):,} a pass, each once.",
-        f"With all values known before (the same copy again) it is {full.same_again:,.0f} events per CPU second: "
-        "what a replay of one log would have shown.",
-        f"Memory at the end of the first run: {full.memory_mb:.0f} MB. Verified (event, rule) pairs: "
+        f"The same copy again, all values known: {full.same_again:,.0f} events per CPU second, as a replay would show.",
+        f"Memory at the end of the first run: {full.memory_mb:.0f} MB. Verified pairs of event and rule: "
         f"{full.verified:.0f} an event, of {len(sigma.all_rules()):,}.",
-        "Cache hits are of distinct values a batch, over all fields. Rule by rule means each rule's own expression over the "
-        "decoded batch, with the same kernels, matching only.",
+        "Cache hits: of the distinct values of each batch, over all fields.",
+        "Rule by rule: each rule's own expression over the decoded batch, with the same kernels; matching only.",
     ]
     return Section(
         "rules_real",

@@ -5,7 +5,7 @@ to one compiled set of rules, so that a change of rules invalidates nothing: it 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
@@ -120,6 +120,14 @@ _TRUTHS = np.empty(0, np.int8)
 _PROBE, _PERIOD, _WORTH = 2_000, 20_000, 0.05
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Slots that nobody will find again: `new` ones that were not kept, `old` ones that were dropped."""
+
+    new: int
+    old: int
+
+
 @dataclass
 class ValueCache:
     """Slots by value for one variable, the oldest half dropped when full. It is off for a while where hardly any value
@@ -158,23 +166,21 @@ class ValueCache:
                 self._off = _PERIOD
             self._looked_up = self._found = 0
 
-    def remember(self, values: Iterable[Hashable], first: int, pairs: int) -> int:
-        """Values whose slots begin at `first` and hold `pairs` leaves in all; how many are not kept."""
+    def remember(self, values: Sequence[Hashable], first: int, pairs: int) -> Lost:
+        """Values whose slots begin at `first` and hold `pairs` leaves in all."""
         longest = self.options.max_cached_value_bytes
-        kept = 0
         refused = 0
         if not self.is_on:
-            return sum(1 for _ in values)
+            return Lost(len(values), 0)
         for slot, value in enumerate(values, first):
             # A character takes four bytes at most: only texts between a quarter and the whole need to be measured.
             if isinstance(value, str) and 4 * len(value) > longest and _bytes(value) > longest:
                 refused += 1
             else:
                 self.slots[value] = slot
-                kept += 1
         self.counters.cache_skipped += refused
         self.pairs += pairs
-        return refused + self._shrink()
+        return Lost(refused, self._shrink())
 
     def _shrink(self) -> int:
         """Drops the older half when the bounds are exceeded; how many were dropped."""

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from parser.errors import ExecutionError, SqlError
-from rules.cache import EMPTY_SLOT, NULL_SLOT, Hits, Slots, SlotStore, ValueCache
+from rules.cache import EMPTY_SLOT, NULL_SLOT, Hits, Lost, Slots, SlotStore, ValueCache
 from rules.columns import Columns, Mask
 from rules.condition import Variable
 from rules.counters import Counters
@@ -30,14 +30,16 @@ from rules.ragged import Ints
 
 Numbered: TypeAlias = Sequence[tuple[int, Matching]]
 
+_NONE_LOST = Lost(0, 0)
+
 
 class Group(Protocol):
     """All leaves on one variable. Its slots in the store bear its number `group`."""
 
     variable: Variable
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
-        """The slot of each row's value, and how many slots were added that nobody will find again."""
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
+        """The slot of each row's value, and the slots that nobody will find again."""
         ...
 
     def renumber(self, new_number: Ints) -> None:
@@ -108,10 +110,10 @@ class TextGroup:
         self.variable = variable
         self._number, self._matchers, self._cache = number, matchers, cache
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         texts = columns.texts(self.variable)
         found = self._cache.look_up(texts.values)
-        lost = 0
+        lost = _NONE_LOST
         if None in found:
             missing = list(dict.fromkeys(v for v, slot in zip(texts.values, found, strict=True) if slot is None))
             first, lost = self._match(missing, store)
@@ -120,7 +122,7 @@ class TextGroup:
         # Code -1 is NULL: the last place.
         return np.array([*found, NULL_SLOT], np.int32)[texts.codes], lost
 
-    def _match(self, missing: list[str], store: SlotStore) -> tuple[int, int]:
+    def _match(self, missing: list[str], store: SlotStore) -> tuple[int, Lost]:
         values, hit_list = Values(missing), HitList()
         for matcher in self._matchers:
             matcher.match(values, hit_list)
@@ -145,11 +147,11 @@ class NumberGroup:
         self._integers = _array(bounds, int, np.int64)
         self._floats = _array(bounds, float, np.float64)
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         places, nulls = self._places_of(columns)
         known, codes = np.unique(places, return_inverse=True)
         found = self._cache.look_up(known.tolist())
-        lost = 0
+        lost = _NONE_LOST
         if None in found:
             missing = [p for p, s in zip(known.tolist(), found, strict=True) if s is None]
             first, lost = self._match(missing, store)
@@ -160,7 +162,7 @@ class NumberGroup:
             slots[nulls] = NULL_SLOT
         return slots, lost
 
-    def _match(self, missing: list[int], store: SlotStore) -> tuple[int, int]:
+    def _match(self, missing: list[int], store: SlotStore) -> tuple[int, Lost]:
         lists = [self._places.leaves_at(p) if p >= 0 else np.empty(0, np.int64) for p in missing]
         leaves = np.concatenate([np.sort(x) for x in lists])
         values = np.repeat(np.arange(len(lists)), [len(x) for x in lists])
@@ -216,11 +218,11 @@ class NullGroup:
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, int]:
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         nulls = columns.nulls(self.variable.field)
         if nulls is None:
-            return np.full(len(columns.array(self.variable.field)), EMPTY_SLOT, np.int32), 0
-        return np.where(nulls, np.int32(NULL_SLOT), np.int32(EMPTY_SLOT)), 0
+            return np.full(len(columns.array(self.variable.field)), EMPTY_SLOT, np.int32), _NONE_LOST
+        return np.where(nulls, np.int32(NULL_SLOT), np.int32(EMPTY_SLOT)), _NONE_LOST
 
     def renumber(self, new_number: Ints) -> None:
         """It has no slots of its own."""

@@ -51,20 +51,22 @@ class Part:
     def match(self, columns: Columns, num_rows: int, alive: Mask | None, opaque: OpaqueOf | None) -> list[Found]:
         """`alive[rule]` is False for rules that were removed (None: all are there). Rows are those of the batch."""
         mark = len(self._store)
-        slots, lost = self._slots(columns, num_rows)
+        slots, unused = self._slots(columns, num_rows)
         found = []
         for start in range(0, num_rows, _BLOCK_ROWS):
             self._match_rows(slots[:, start : start + _BLOCK_ROWS], start, alive, opaque, found)
-        self._tidy(mark, lost)
+        self._tidy(mark, unused)
         return found
 
     def _slots(self, columns: Columns, num_rows: int) -> tuple[Slots, int]:
+        """The slots of all groups, and how many new ones are of no use later. Counts old ones that are no more."""
         slots = np.empty((len(self._groups), num_rows), np.int32)
-        lost = 0
+        unused = 0
         for number, group in enumerate(self._groups):
-            slots[number], more = group.slots(columns, self._store)
-            lost += more
-        return slots, lost
+            slots[number], lost = group.slots(columns, self._store)
+            unused += lost.new
+            self._garbage += lost.old
+        return slots, unused
 
     def _match_rows(
         self, slots: Slots, first: int, alive: Mask | None, opaque: OpaqueOf | None, found: list[Found]
@@ -85,13 +87,12 @@ class Part:
         errors = [(row + first, rule, leaf) for row, rule, leaf in result.errors]
         found.append(Found(result.rows + first, result.rules, errors))
 
-    def _tidy(self, mark: int, lost: int) -> None:
-        """Drops slots that nobody will find again, at once if there are no others among the new ones."""
-        new = len(self._store) - mark
-        if new and lost >= new and not self._garbage:
+    def _tidy(self, mark: int, unused: int) -> None:
+        """Drops slots that nobody will find again: at once where these are all the new ones, else when they are many."""
+        if unused == len(self._store) - mark:
             self._store.cut(mark)
-            return
-        self._garbage += lost
+        else:
+            self._garbage += unused
         if self._garbage > max(_GARBAGE, len(self._store) // 2):
             kept = np.unique(np.concatenate([[0, 1], *(g.kept() for g in self._groups)])).astype(np.intp)
             new_number = np.zeros(len(self._store), np.int64)

@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 SQL or job error, 2 usage, 3 server unreachable."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,9 @@ from pathlib import Path
 import click
 
 from parser.errors import SqlError, render
-from sqlengine.cli_jobs import JOB_COMMANDS
+from sqlengine.cli_jobs import JOB_COMMANDS, definitions, read_text
 from sqlengine.cli_topics import tail, topic
-from sqlengine.config import Config, data_folder
+from sqlengine.config import Config, data_folder, token_from
 from sqlengine.state.store import Fsync
 
 
@@ -56,7 +55,7 @@ def cli() -> None:
 @click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
 @click.option("--jobs", type=click.Path(path_type=Path), help="Watched folder of .sql files (default: DATA/jobs).")
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8083, show_default=True, help="0 takes a free one.")
+@click.option("--port", default=8083, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN).")
 @click.option("--fsync", type=click.Choice(["none", "interval", "epoch"]), default="none", show_default=True)
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
@@ -65,7 +64,6 @@ def serve(
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
     from sqlengine.service import serve as run_server
-    from sqlengine.service import token_from
 
     token = token_from(token_file)
     folder = data_folder(data)
@@ -92,9 +90,12 @@ def run(
     """Run a script in this process."""
     from parser.script import substitute
 
-    text = substitute(read_text(file), definitions(define))
-    good = _run_script(text, None if file == "-" else file, batch_size, where, output, data)
-    ctx.exit(0 if good else 1)
+    name = None if file == "-" else file
+    try:
+        text = substitute(read_text(file), definitions(define))
+    except SqlError as error:
+        raise error.in_file(name) from None
+    ctx.exit(0 if _run_script(text, name, batch_size, where, output, data) else 1)
 
 
 def _run_script(text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None) -> bool:
@@ -118,26 +119,6 @@ def _run_script(text: str, file: str | None, batch_size: int, where: str, output
         if isinstance(shown, TableOutput):
             shown.flush()
         return good
-
-
-def read_text(path: str) -> str:
-    """A script's text; SqlError where it is no UTF-8."""
-    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise SqlError(f"'{path}' is not UTF-8", detail=str(error), hint="a script is a text file") from None
-
-
-def definitions(pairs: Sequence[str]) -> dict[str, str]:
-    """-D NAME=VALUE options as a dictionary."""
-    result = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"'{pair}' is not NAME=VALUE", param_hint="-D")
-        result[name] = value
-    return result
 
 
 for command in (*JOB_COMMANDS, topic, tail):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +13,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from parser.errors import SqlError, render
-from sqlengine.client import Client, Json, Refused, default_client, quote
+from parser.errors import JobError, ServiceError, SqlError, render
+from sqlengine.client import Json, Refused, default_client, quote
+from sqlengine.jobs import check_name
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -36,32 +37,52 @@ def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
         draw(body)
 
 
-def _job_name(path: str) -> str:
-    return Path(path).stem
-
-
-def _read(path: str) -> str:
-    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+def read_text(path: str) -> str:
+    """A script's text, of standard input for '-'; ServiceError where it cannot be read or is no UTF-8."""
     try:
-        return data.decode("utf-8")
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise ServiceError(f"'{path}' cannot be read", detail=error.strerror) from None
     except UnicodeDecodeError as error:
-        raise SqlError(f"'{path}' is not UTF-8", detail=str(error), hint="a script is a text file") from None
+        detail = f"{error.reason} at byte {error.start}"
+        raise ServiceError(f"'{path}' is not UTF-8", detail=detail, hint="a script is a text file") from None
 
 
-def _texts(files: Sequence[str], name: str | None, define: Sequence[str]) -> dict[str, tuple[str, str]]:
+def definitions(pairs: Sequence[str]) -> dict[str, str]:
+    """-D NAME=VALUE options as a dictionary."""
+    result = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"'{pair}' is not NAME=VALUE", param_hint="-D")
+        result[name] = value
+    return result
+
+
+def _texts(files: Sequence[str], name: str | None, define: Sequence[str]) -> dict[str, tuple[str | None, str]]:
     """Job name -> (file, text)."""
     from parser.script import substitute
-    from sqlengine.cli import definitions
 
     if name is not None and len(files) != 1:
         raise click.BadParameter("--name goes with one file", param_hint="--name")
     if "-" in files and name is None:
         raise click.BadParameter("standard input needs --name", param_hint="--name")
     values = definitions(define)
-    texts = {}
+    texts: dict[str, tuple[str | None, str]] = {}
     for path in files:
-        text = _read(path)
-        texts[name or _job_name(path)] = (path, substitute(text, values) if define else text)
+        job = check_name(name or Path(path).name.removesuffix(".sql"))
+        if job in texts:
+            raise JobError(
+                f"'{texts[job][0] or '-'}' and '{path}' would both be the job '{job}'",
+                hint="submit them one by one, with --name",
+            )
+        file = None if path == "-" else path
+        text = read_text(path)
+        try:
+            texts[job] = file, substitute(text, values) if define else text
+        except SqlError as error:
+            raise error.in_file(file) from None
     return texts
 
 
@@ -88,11 +109,11 @@ def submit(
     query: Json = {"take_over": "true" if take_over else None}
     if len(texts) == 1:
         ((job, (path, text)),) = texts.items()
-        body = _one(lambda: client.put(f"/api/v1/jobs/{quote(job)}", text.encode(), file=path, **query), text)
+        body = _one(lambda: client.put(job_url(job), text.encode(), file=path, **query), text)
         show(body, output, _draw_outcome)
         return
     body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, **query)
-    show(body, output, _draw_outcomes)
+    show(body, output, lambda b: _draw_outcomes(b, texts))
     ctx.exit(1 if any(o["status"] == "refused" for o in _list(body, "jobs")) else 0)
 
 
@@ -111,16 +132,17 @@ def _list(body: Json, key: str) -> list[Json]:
     return items
 
 
-def _draw_outcomes(body: Json) -> None:
+def _draw_outcomes(body: Json, texts: Mapping[str, tuple[str | None, str]]) -> None:
     for outcome in _list(body, "jobs"):
-        _draw_outcome(outcome)
+        file, text = texts[str(outcome["name"])]
+        _draw_outcome(outcome, file, text)
 
 
-def _draw_outcome(body: Json) -> None:
+def _draw_outcome(body: Json, file: str | None = None, text: str | None = None) -> None:
     click.echo(f"{body['name']}: {body['status']}" + (f", version {body['version']}" if body["version"] else ""))
     error = body.get("error")
     if isinstance(error, dict):
-        click.echo(render(Refused(error)), err=True)
+        click.echo(render(Refused(error).in_file(file), text), err=True)
     state = body.get("state", [])
     for item in state if isinstance(state, list) else []:
         click.echo(f"  state of {item['operator']}: {item['outcome']}")
@@ -131,7 +153,9 @@ def _draw_outcome(body: Json) -> None:
 @click.option("--name", help="Name of the job.")
 @click.option("-D", "define", multiple=True, metavar="NAME=VALUE")
 @server_options
+@click.pass_context
 def validate(
+    ctx: click.Context,
     files: Sequence[str],
     name: str | None,
     define: Sequence[str],
@@ -140,14 +164,21 @@ def validate(
     output: str,
 ) -> None:
     """Say what submit would do, and what becomes of the job's state, without doing it."""
+    texts = _texts(files, name, define)
     client = default_client(server, token_file)
-    for job, (path, text) in _texts(files, name, define).items():
-        show(_validated(client, job, path, text), output, _draw_outcome)
+    if len(texts) == 1:
+        ((job, (path, text)),) = texts.items()
+        body = _one(lambda: client.put(job_url(job), text.encode(), dry_run="true", file=path), text)
+        show(body, output, _draw_outcome)
+        return
+    body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, dry_run="true")
+    show(body, output, lambda b: _draw_outcomes(b, texts))
+    ctx.exit(1 if any(o["status"] == "refused" for o in _list(body, "jobs")) else 0)
 
 
-def _validated(client: Client, job: str, path: str, text: str) -> Json:
-    url = f"/api/v1/jobs/{quote(job)}"
-    return _one(lambda: client.put(url, text.encode(), dry_run="true", file=path), text)
+def job_url(name: str) -> str:
+    """The job's path on the server; JobError for what is no name."""
+    return f"/api/v1/jobs/{quote(check_name(name))}"
 
 
 @click.command()
@@ -156,11 +187,11 @@ def _validated(client: Client, job: str, path: str, text: str) -> Json:
 @server_options
 def explain(target: str, define: Sequence[str], server: str | None, token_file: str | None, output: str) -> None:
     """Show the plan of a job after every step: of a file (planned here), or of a job by name (as it runs)."""
-    if Path(target).exists():
+    if target == "-" or Path(target).is_file():
         click.echo(_explain_file(target, define, output))
         return
+    url = f"{job_url(target)}/explain"
     client = default_client(server, token_file)
-    url = f"/api/v1/jobs/{quote(target)}/explain"
     if output == "json":
         click.echo(json.dumps(client.get(url, format="json"), ensure_ascii=False))
     else:
@@ -172,8 +203,8 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
     from sqlengine.explanation import explain_sinks, explain_sinks_json
     from sqlengine.planning import JobText, bind_job
 
-    ((name, (_, text)),) = _texts([path], None, define).items()
-    bound = bind_job(JobText(name, text, path), Catalog(), {})
+    ((name, (_, text)),) = _texts([path], "explained", define).items()
+    bound = bind_job(JobText(name, text, None if path == "-" else path), Catalog(), {})
     if output == "json":
         return json.dumps(explain_sinks_json(bound.plans, bound.disabled, None, name), ensure_ascii=False)
     return explain_sinks(bound.plans, bound.disabled, None, name)
@@ -188,7 +219,7 @@ def jobs(name: str | None, server: str | None, token_file: str | None, output: s
     if name is None:
         show(client.get("/api/v1/jobs"), output, _draw_jobs)
         return
-    show(client.get(f"/api/v1/jobs/{quote(name)}"), output, _draw_job)
+    show(client.get(job_url(name)), output, _draw_job)
 
 
 def _draw_jobs(body: Json) -> None:
@@ -197,6 +228,10 @@ def _draw_jobs(body: Json) -> None:
         cells = (job["name"], job["state"], job["version"], job["origin"], job["rows"], _time(job["changed_ms"]))
         table.add_row(*map(str, cells), str(job["reason"] or ""))
     Console().print(table)
+    for refused in _list(body, "refused_files"):
+        error = refused["error"]
+        assert isinstance(error, dict)
+        click.echo(f"{refused['file']} was not taken:\n{render(Refused(error))}", err=True)
 
 
 def _draw_job(body: Json) -> None:
@@ -216,7 +251,7 @@ def _action(verb: str, doc: str) -> click.Command:
     @click.argument("name")
     @server_options
     def command(name: str, server: str | None, token_file: str | None, output: str) -> None:
-        body = default_client(server, token_file).post(f"/api/v1/jobs/{quote(name)}/{verb}")
+        body = default_client(server, token_file).post(f"{job_url(name)}/{verb}")
         show(body, output, _draw_outcome)
 
     return command
@@ -229,7 +264,7 @@ def _action(verb: str, doc: str) -> click.Command:
 def remove(name: str, take_over: bool, server: str | None, token_file: str | None, output: str) -> None:
     """Remove a job and its state; its history stays."""
     query: Json = {"take_over": "true" if take_over else None}
-    show(default_client(server, token_file).delete(f"/api/v1/jobs/{quote(name)}", **query), output, _draw_outcome)
+    show(default_client(server, token_file).delete(job_url(name), **query), output, _draw_outcome)
 
 
 @click.command()
@@ -237,7 +272,7 @@ def remove(name: str, take_over: bool, server: str | None, token_file: str | Non
 @server_options
 def history(name: str, server: str | None, token_file: str | None, output: str) -> None:
     """List all versions of a job."""
-    show(default_client(server, token_file).get(f"/api/v1/jobs/{quote(name)}/history"), output, _draw_history)
+    show(default_client(server, token_file).get(f"{job_url(name)}/history"), output, _draw_history)
 
 
 def _draw_history(body: Json) -> None:
@@ -256,7 +291,7 @@ def _draw_history(body: Json) -> None:
 def rollback(name: str, version: int, take_over: bool, server: str | None, token_file: str | None, output: str) -> None:
     """Submit an old version of a job again, as a new version."""
     query: Json = {"version": version, "take_over": "true" if take_over else None}
-    body = default_client(server, token_file).post(f"/api/v1/jobs/{quote(name)}/rollback", b"", **query)
+    body = default_client(server, token_file).post(f"{job_url(name)}/rollback", b"", **query)
     show(body, output, _draw_outcome)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import urllib.error
@@ -10,6 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 
 from parser.errors import Position, ServiceError, SqlError
+from sqlengine.config import LOOPBACK, token_from
 
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
@@ -47,10 +49,11 @@ def _text(value: object) -> str | None:
 
 @dataclass(frozen=True)
 class Client:
-    """`server` is the base URL; a token is sent when there is one."""
+    """`server` is the base URL; a token is sent when there is one. `origin` is whose jobs they are: `cli` or `rest`."""
 
     server: str = DEFAULT_SERVER
     token: str | None = None
+    origin: str = "cli"
 
     def get(self, path: str, **query: object) -> Json:
         return self.request("GET", path, query=query)
@@ -72,19 +75,28 @@ class Client:
         kind = "text/plain"
         if isinstance(body, dict):
             body, kind = json.dumps(body).encode(), "application/json"
-        answer = json.loads(self._send(method, path, body, kind, query or {}))
-        assert isinstance(answer, dict)
+        data = self._send(method, path, body, kind, query or {})
+        try:
+            answer = json.loads(data)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise self._stranger(data[:80].decode("utf-8", "replace"))
         return answer
+
+    def _stranger(self, what: str) -> Unreachable:
+        hint = "is the port right? --server, or SQLENGINE_SERVER, names the server's URL"
+        return Unreachable(f"what answers at {self.server} is no sqlengine server", detail=what, hint=hint)
 
     def _send(self, method: str, path: str, body: bytes, kind: str, query: Json) -> bytes:
         given = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
         url = self.server.rstrip("/") + path + ("?" + urllib.parse.urlencode(given) if given else "")
-        headers = {"Content-Type": kind, "X-Origin": "cli"}
+        headers = {"Content-Type": kind, "X-Origin": self.origin}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        request = urllib.request.Request(url, data=body or None, method=method, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=120) as response:
+            request = urllib.request.Request(url, data=body or None, method=method, headers=headers)
+            with _opener(url).open(request, timeout=120) as response:
                 data: bytes = response.read()
                 return data
         except urllib.error.HTTPError as error:
@@ -94,6 +106,18 @@ class Client:
             raise Unreachable(
                 f"no server answers at {self.server}", detail=str(reason), hint="start one with 'sql serve'"
             ) from None
+        except http.client.HTTPException as error:
+            raise self._stranger(repr(error)) from None
+        except ValueError as error:
+            raise ServiceError(
+                f"'{self.server}' is not the URL of a server", detail=str(error), hint=f"write it like {DEFAULT_SERVER}"
+            ) from None
+
+
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    """A proxy of the environment is for other machines, whatever no_proxy says."""
+    local = urllib.parse.urlsplit(url).hostname in LOOPBACK
+    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
 
 
 def _problem(error: urllib.error.HTTPError) -> Json:
@@ -107,11 +131,7 @@ def _problem(error: urllib.error.HTTPError) -> Json:
 
 def default_client(server: str | None, token_file: str | None = None) -> Client:
     """--server, else SQLENGINE_SERVER, else this machine's; the token from a file or SQLENGINE_TOKEN."""
-    token = os.environ.get("SQLENGINE_TOKEN")
-    if token_file:
-        with open(token_file, encoding="utf-8") as file:
-            token = file.read().strip()
-    return Client(server or os.environ.get("SQLENGINE_SERVER") or DEFAULT_SERVER, token)
+    return Client(server or os.environ.get("SQLENGINE_SERVER") or DEFAULT_SERVER, token_from(token_file))
 
 
 def quote(name: str) -> str:

@@ -6,8 +6,11 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from parser.errors import ServiceError
 from rules.options import Options
 from sqlengine.state.store import Fsync
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,26 @@ class Config:
 def data_folder(given: str | None) -> Path:
     """--data, else SQLENGINE_DATA, else ./data."""
     return Path(given or os.environ.get("SQLENGINE_DATA") or "data")
+
+
+def token_from(path: str | None) -> str | None:
+    """The token in a file, or in SQLENGINE_TOKEN; None when neither is given. An empty one is an error: it would let
+    everybody in."""
+    if path is None:
+        token, where = os.environ.get("SQLENGINE_TOKEN"), "the variable SQLENGINE_TOKEN"
+    else:
+        token, where = _read_token(path), f"the token file '{path}'"
+    if token is None:
+        return None
+    if not token.strip() or not token.isascii():
+        raise ServiceError(
+            f"{where} holds no token", hint="a token is a line of ASCII, such as openssl rand -hex 32 gives"
+        )
+    return token.strip()
+
+
+def _read_token(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ServiceError(f"the token file '{path}' cannot be read", detail=str(error)) from None

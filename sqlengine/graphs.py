@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from parser.errors import SqlError
 from planner.merge import Graph, merge, stateful_nodes
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
@@ -18,6 +19,7 @@ from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
 from sqlengine.loop import GraphLoop
 from sqlengine.planning import PlannedJob
+from sqlengine.rebuild import Rebuilder
 from sqlengine.state.store import RocksStore
 
 # (job, version) -> its plan
@@ -26,7 +28,7 @@ PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob]]
 
 @dataclass(frozen=True)
 class GraphHost:
-    """What all graphs of an engine share."""
+    """What all graphs of an engine share. `later` hands work to the thread that makes changes."""
 
     config: Config
     broker: Broker
@@ -34,6 +36,7 @@ class GraphHost:
     clock: Callable[[], int]
     fails_on_error: Callable[[str], bool]
     on_failure: Callable[[frozenset[str], str], None]
+    later: Callable[..., object]
 
 
 class RunningGraph:
@@ -59,6 +62,7 @@ class RunningGraph:
         self._plan_of = plan_of
         self.repeated = self._recover()
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure)
+        self._rebuilder = Rebuilder(self.executor, self.loop, host.later)
 
     def _recover(self) -> int:
         position = self.checkpoints.position
@@ -81,8 +85,18 @@ class RunningGraph:
         plans = self._plan_of({n: v for n, v in change.jobs.items() if v})
         return self.change(graph, plans, change.jobs, change.renamed)
 
+    def switch(self, change: GraphChange) -> None:
+        """Puts a prepared change in place between two epochs."""
+        try:
+            self.loop.call(lambda: self.runner.apply(change))
+        except SqlError:
+            change.abandon()
+            raise
+        self._rebuilder.look()
+
     def close(self) -> None:
         """Ends the epoch that runs, writes a checkpoint."""
+        self._rebuilder.close()
         self.loop.stop()
         self.runner.checkpoint(wait=True)
         self.runner.close()

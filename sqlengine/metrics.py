@@ -11,6 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from sqlengine import expressions
 from sqlengine.engine import Engine
+from sqlengine.executors.embedded import RunningNode
+from sqlengine.graphs import RunningGraph
 from sqlengine.operators.rules import RulesOperator
 
 
@@ -21,11 +23,10 @@ class EngineCollector:
         self._engine = engine
 
     def collect(self) -> Iterator[Metric]:
-        runner = self._engine.graph.runner
-        progress = runner.progress
-        yield _counter("records_in", "Records read from sources", progress.rows_in)
-        yield _counter("epochs", "Epochs processed", progress.epochs)
-        yield _counter("dead_letters", "Rows and records set aside", progress.dead_letters)
+        progress = [g.runner.progress for g in self._graphs()]
+        yield _counter("records_in", "Records read from sources", sum(p.rows_in for p in progress))
+        yield _counter("epochs", "Epochs processed", sum(p.epochs for p in progress))
+        yield _counter("dead_letters", "Rows and records set aside", sum(p.dead_letters for p in progress))
         yield self._sinks()
         yield self._jobs()
         yield self._job_rows()
@@ -35,12 +36,21 @@ class EngineCollector:
 
     def _sinks(self) -> Metric:
         family = CounterMetricFamily("sqlengine_sink_records", "Rows written", labels=["table"])
-        runner = self._engine.graph.runner
-        for name, rows in list(runner.progress.rows_out.items()):
-            sink = runner.executor.plan.sinks.get(name)
-            table = sink.sink.table if sink is not None else None
-            family.add_metric([table.display if table is not None else name], rows)
+        rows: Counter[str] = Counter()
+        for graph in self._graphs():
+            sinks = graph.executor.plan.sinks
+            for name, number in list(graph.runner.progress.rows_out.items()):
+                table = sinks[name].sink.table if name in sinks else None
+                rows[table.display if table is not None else name] += number
+        for name, number in rows.items():
+            family.add_metric([name], number)
         return family
+
+    def _graphs(self) -> list[RunningGraph]:
+        return list(self._engine.fleet.graphs.values())
+
+    def _nodes(self) -> list[RunningNode]:
+        return [n for g in self._graphs() for n in list(g.executor.running.values())]
 
     def _jobs(self) -> Metric:
         family = GaugeMetricFamily("sqlengine_jobs", "Jobs by state", labels=["state"])
@@ -56,16 +66,17 @@ class EngineCollector:
 
     def _operators(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter(expressions.counters)
-        for node in list(self._engine.graph.executor.running.values()):
+        for node in self._nodes():
             totals.update(node.context.counters)
-        totals.update(self._engine.graph.checkpoints.counters)
+        for graph in self._graphs():
+            totals.update(graph.checkpoints.counters)
         for name, value in sorted(totals.items()):
             yield _counter(name, f"Operators: {name.replace('_', ' ')}", value)
 
     def _rules(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter()
         rules = 0
-        for node in list(self._engine.graph.executor.running.values()):
+        for node in self._nodes():
             if isinstance(node.operator, RulesOperator):
                 totals.update(node.operator.compiled.ruleset.counters.as_dict())
                 rules += len(node.operator.compiled.plan.predicates)

@@ -3,26 +3,29 @@ rules is compiled in a thread of its own and put in place of the old one, which 
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from rules.ruleset import RuleSet
-from sqlengine.graphs import RunningGraph
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.loop import GraphLoop
 from sqlengine.operators.rules import RulesOperator
 
 
 class Rebuilder:
-    """`changes` is the thread that makes changes: only there is a rebuilt set put in place."""
+    """`later` hands work to the thread that makes changes: only there is a rebuilt set put in place."""
 
-    def __init__(self, graph: RunningGraph, changes: Executor) -> None:
-        self._graph = graph
-        self._changes = changes
+    def __init__(self, executor: EmbeddedExecutor, loop: GraphLoop, later: Callable[..., object]) -> None:
+        self._executor = executor
+        self._loop = loop
+        self._later = later
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rebuild")
         self._busy: set[str] = set()
 
     def look(self) -> None:
         """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of them."""
-        for name, node in self._graph.executor.running.items():
+        for name, node in self._executor.running.items():
             operator = node.operator
             if not isinstance(operator, RulesOperator) or name in self._busy:
                 continue
@@ -33,12 +36,12 @@ class Rebuilder:
     def _rebuild(self, name: str, before: RuleSet) -> None:
         try:
             rebuilt = before.rebuilt()
-            self._changes.submit(self._swap, name, before, rebuilt)
+            self._later(self._swap, name, before, rebuilt)
         finally:
             self._busy.discard(name)
 
     def _swap(self, name: str, before: RuleSet, rebuilt: RuleSet) -> None:
-        node = self._graph.executor.running.get(name)
+        node = self._executor.running.get(name)
         if node is None or not isinstance(node.operator, RulesOperator):
             return
         operator = node.operator
@@ -50,7 +53,7 @@ class Rebuilder:
         def swap() -> None:
             operator.compiled = replace(operator.compiled, ruleset=ready)
 
-        self._graph.loop.call(swap)
+        self._loop.call(swap)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, request
@@ -20,11 +22,11 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz"})
 
 
-def create_app(engine: Engine) -> Flask:
-    """The server's routes over an engine."""
+def create_app(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]] = dict) -> Flask:
+    """The server's routes over an engine. `file_problems`: files of the watched folder that were not taken."""
     app = Flask("sqlengine")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
-    app.register_blueprint(jobs_blueprint(engine))
+    app.register_blueprint(jobs_blueprint(engine, file_problems))
     app.register_blueprint(topics_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
     token = engine.config.token
@@ -39,13 +41,31 @@ def create_app(engine: Engine) -> Flask:
 
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> Response:
-        return problem(ServiceError((error.description or error.name).rstrip(".").lower()), error.code)
+        return problem(_explained(error), error.code)
 
     @app.errorhandler(ValueError)
     def bad_value(error: ValueError) -> Response:
         return problem(ServiceError("a parameter has a bad value", detail=str(error)), 400)
 
     return app
+
+
+def _explained(error: HTTPException) -> ServiceError:
+    """What the framework refused, or could not do, in our words."""
+    asked = f"{request.method} {request.path}"[:200]
+    match error.code:
+        case 404:
+            return ServiceError(
+                f"there is no {asked}", hint="the paths are /api/v1/jobs, /api/v1/topics and those below"
+            )
+        case 405:
+            allowed = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
+            return ServiceError(f"there is no {asked}", hint=f"allowed there: {allowed}")
+        case 413:
+            return ServiceError(f"the request's body is larger than {MAX_BODY >> 20} MiB", hint="send it in parts")
+        case 500:
+            return ServiceError(f"internal error in {asked}", detail="the server's log has the trace")
+    return ServiceError((error.description or error.name).rstrip(".").lower())
 
 
 def _refusal(token: str | None) -> Response | None:

@@ -14,15 +14,15 @@ def health_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/healthz")
     def healthz() -> tuple[Response, int]:
         """200 while the graph's thread is sound; 503 after an internal error."""
-        broken = engine.graph.loop.broken
+        broken = engine.fleet.broken
         return jsonify(
-            {"status": "broken" if broken else "ok", "problem": engine.graph.loop.problem}
+            {"status": "broken" if broken else "ok", "problem": engine.fleet.problem}
         ), 503 if broken else 200
 
     @blueprint.get("/readyz")
     def readyz() -> tuple[Response, int]:
         """200 once jobs run and changes are taken; 503 while the graph stands still, with the reason."""
-        problem = engine.graph.loop.problem
+        problem = engine.fleet.problem
         ready = engine.ready and problem is None
         return jsonify({"status": "ready" if ready else "not ready", "problem": problem}), 200 if ready else 503
 

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from flask import Blueprint, Response, jsonify, request
 
-from parser.errors import JobError
+from parser.errors import SqlError
 from sqlengine.api.problems import describe, problem
 from sqlengine.changes import Outcome, Request
 from sqlengine.engine import Engine
 from sqlengine.jobs import Job, JobVersion, Origin
 from sqlengine.planning import JobText
+from sqlengine.topic_access import BadRequest
 
 
-def jobs_blueprint(engine: Engine) -> Blueprint:  # noqa: C901  one closure an endpoint
-    """The routes over one engine."""
+def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]) -> Blueprint:  # noqa: C901
+    """The routes over one engine, one closure an endpoint."""
     blueprint = Blueprint("jobs", __name__, url_prefix="/api/v1/jobs")
 
     @blueprint.get("")
     def list_jobs() -> Response:
-        """All jobs, without their texts."""
-        return jsonify({"jobs": [job_json(j, engine.rows_of(j.name)) for j in engine.jobs()]})
+        """All jobs, without their texts, and the files of the watched folder that were not taken."""
+        rows = engine.rows_by_job()
+        refused = [{"file": str(p), "error": describe(e)} for p, e in sorted(file_problems().items())]
+        return jsonify({"jobs": [job_json(j, rows[j.name]) for j in engine.jobs()], "refused_files": refused})
 
     @blueprint.post("")
     def submit() -> Response:
         """SQL as text under ?name=, or JSON {"name", "sql"}, or many as {"jobs": {name: sql}} in one change."""
         texts = _texts()
         if _flag("dry-run"):
-            ((name, text),) = texts.items()
-            return jsonify(outcome_json(engine.validate(name, text.sql, file=text.file)))
+            return _answer(_validated(engine, texts), many=len(texts) != 1)
         asked = Request(_origin(), texts, take_over=_flag("take-over"))
         return _answer(engine.change(asked), many=len(texts) != 1)
 
@@ -39,7 +42,7 @@ def jobs_blueprint(engine: Engine) -> Blueprint:  # noqa: C901  one closure an e
         """Adds or replaces the job; the body is its SQL."""
         text = JobText(name, _body(), request.args.get("file"))
         if _flag("dry-run"):
-            return jsonify(outcome_json(engine.validate(name, text.sql, file=text.file)))
+            return _answer(_validated(engine, {name: text}))
         return _answer(engine.change(Request(_origin(), {name: text}, take_over=_flag("take-over"))))
 
     @blueprint.delete("/<name>")
@@ -74,42 +77,55 @@ def jobs_blueprint(engine: Engine) -> Blueprint:  # noqa: C901  one closure an e
     @blueprint.post("/<name>/rollback")
     def rollback(name: str) -> Response:
         version = request.args.get("version", "")
-        if not version.isdigit():
-            raise JobError("a rollback needs ?version=N", hint="'history' lists the versions")
+        if not (version.isascii() and version.isdigit()):
+            raise BadRequest("a rollback needs ?version=N", hint="'history' lists the versions")
         done = engine.rollback(name, int(version), _origin(), take_over=_flag("take-over"))
         return jsonify(outcome_json(done))
 
     return blueprint
 
 
+def _validated(engine: Engine, texts: Mapping[str, JobText]) -> dict[str, Outcome]:
+    """Each text by itself: what submitting it would do now."""
+    outcomes = {}
+    for name, text in texts.items():
+        try:
+            outcomes[name] = engine.validate(name, text.sql, file=text.file)
+        except SqlError as error:
+            outcomes[name] = Outcome(name, "refused", error=error)
+    return outcomes
+
+
 def _body() -> str:
     try:
         return request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise JobError("the request's body is not UTF-8", detail=str(error)) from None
+        raise BadRequest("the request's body is not UTF-8", detail=str(error)) from None
 
 
 def _texts() -> dict[str, JobText]:
     body, file = _body(), request.args.get("file")
     if request.mimetype == "application/json":
-        try:
-            data = json.loads(body)
-            jobs = data["jobs"] if "jobs" in data else {data["name"]: data["sql"]}
-        except (ValueError, KeyError, TypeError) as error:
-            raise JobError(
-                'the body must be JSON with "name" and "sql", or "jobs"', detail=f"{type(error).__name__}: {error}"
-            ) from None
-        return {str(n): JobText(str(n), str(sql), file) for n, sql in data_items(jobs)}
+        return {n: JobText(n, sql, file) for n, sql in _pairs(body)}
     name = request.args.get("name")
     if not name:
-        raise JobError("the job has no name", hint="give it as ?name=NAME, or PUT to /api/v1/jobs/NAME")
+        raise BadRequest("the job has no name", hint="give it as ?name=NAME, or PUT to /api/v1/jobs/NAME")
     return {name: JobText(name, body, file)}
 
 
-def data_items(jobs: object) -> list[tuple[object, object]]:
-    """The pairs of a JSON object; JobError for anything else."""
-    if not isinstance(jobs, Mapping):
-        raise JobError('"jobs" must be an object of names and texts')
+def _pairs(body: str) -> list[tuple[str, str]]:
+    """Names and texts of a JSON body."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest("the body is not JSON", detail=str(error)) from None
+    jobs: object = None
+    if isinstance(data, dict):
+        jobs = data["jobs"] if "jobs" in data else {data.get("name"): data.get("sql")}
+    if not isinstance(jobs, dict) or not all(isinstance(t, str) for pair in jobs.items() for t in pair):
+        raise BadRequest(
+            "the body names no job with its SQL", hint='send {"name": "r1", "sql": "…"} or {"jobs": {"r1": "…"}}'
+        )
     return list(jobs.items())
 
 

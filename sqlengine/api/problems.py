@@ -7,6 +7,8 @@ import json
 from flask import Response
 
 from parser.errors import JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
+from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, TopicExists, TopicNotFound
+from sqlengine.topic_access import BadRequest, TopicInUse
 
 
 def problem(error: SqlError, status: int | None = None) -> Response:
@@ -37,17 +39,23 @@ def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
 
 def status_of(error: SqlError) -> int:
     """400 for a bad statement, 409 for a refused change, 404 for what is not there, 503 for the server's own trouble."""
-    if isinstance(error, JobError):
-        return 404 if "does not exist" in error.message else 409
-    if isinstance(error, UnsupportedError):
-        return 422
-    if isinstance(error, ParseError | PlanError):
-        return 400
-    if isinstance(error, ServiceError):
-        return 404 if "does not exist" in error.message else 503
+    match error:
+        case JobError():
+            return 404 if "does not exist" in error.message else 409
+        case UnsupportedError():
+            return 422
+        case ParseError() | PlanError():
+            return 400
+        case TopicNotFound():
+            return 404
+        case TopicExists() | TopicInUse():
+            return 409
+        case BrokerFull():
+            return 507
+        case BadRequest():
+            return 400
+        case BrokerError() if not isinstance(error, CorruptSegment):
+            return 400
+        case ServiceError():
+            return 503
     return 500
-
-
-def not_found(what: str) -> Response:
-    body = {"type": "about:blank", "title": "not found", "status": 404, "detail": what}
-    return Response(json.dumps(body), 404, mimetype="application/problem+json")

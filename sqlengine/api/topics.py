@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 from flask import Blueprint, Response, jsonify, request
 
-from parser.errors import ServiceError
-from sqlengine.broker.base import Broker, Records, TopicInfo, is_system
-from sqlengine.control.commands import COMMANDS
+from planner.logical import Scan, Sink
+from sqlengine import topic_access
 from sqlengine.engine import Engine
-
-MAX_RECORDS = 10_000
-MAX_WAIT_S = 1.0
+from sqlengine.topic_access import BadRequest
 
 
 def topics_blueprint(engine: Engine) -> Blueprint:
@@ -23,111 +19,79 @@ def topics_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("")
     def list_topics() -> Response:
-        return jsonify({"topics": [topic_json(t) for t in broker.topics()]})
+        return jsonify(topic_access.list_topics(broker))
 
     @blueprint.post("")
     def create() -> Response:
         """JSON {"name", "shards", "compacted", "retention_ms", "retention_bytes", "if_not_exists"}."""
-        body = request.get_json(force=True)
-        _refuse_system(str(body.get("name", "")))
-        info = broker.create_topic(
-            str(body.get("name", "")),
-            int(body.get("shards", 1)),
-            compacted=bool(body.get("compacted", False)),
-            retention_ms=body.get("retention_ms"),
-            retention_bytes=body.get("retention_bytes"),
-            if_not_exists=bool(body.get("if_not_exists", False)),
-        )
-        return jsonify(topic_json(info))
+        return jsonify(topic_access.create_topic(broker, _json()))
 
     @blueprint.get("/<name>")
     def show(name: str) -> Response:
-        return jsonify(topic_json(broker.topic(name)))
+        return jsonify(topic_access.topic_json(broker.topic(name)))
 
     @blueprint.delete("/<name>")
     def delete(name: str) -> Response:
-        _refuse_system(name)
-        broker.delete_topic(name)
-        return jsonify({"deleted": name})
+        return jsonify(topic_access.delete_topic(broker, name, users_of_topic(engine, name)))
 
     @blueprint.post("/<name>/records")
     def write(name: str) -> Response:
         """One record a line (?shard=N, ?key=text for all of them). Answers the offsets."""
-        if name != COMMANDS:
-            _refuse_system(name)
-        lines = [line for line in request.get_data(cache=False).split(b"\n") if line]
-        key = request.args.get("key")
-        keys = [key.encode()] * len(lines) if key is not None else None
-        if name == COMMANDS and keys is None:
-            keys = [_command_id(line) for line in lines]
-        shard = int(request.args.get("shard", 0))
-        done = broker.append(name, shard, lines, keys=keys, timestamp_ms=engine.now_ms())
-        return jsonify({"first_offset": done.first_offset, "next_offset": done.next_offset})
+        done = topic_access.append_lines(
+            broker,
+            name,
+            request.get_data(cache=False),
+            shard=_number("shard", 0),
+            key=request.args.get("key"),
+            now_ms=engine.now_ms(),
+        )
+        return jsonify(done)
 
     @blueprint.get("/<name>/records")
     def read(name: str) -> Response:
         """Records of one shard from ?offset= (a number, 'earliest' or 'latest'), at most ?limit=; an empty answer comes
         after ?wait= seconds at most."""
-        shard = int(request.args.get("shard", 0))
-        offset = _offset(broker, name, shard, request.args.get("offset", "earliest"))
-        limit = min(int(request.args.get("limit", 100)), MAX_RECORDS)
-        wait = min(float(request.args.get("wait", 0)), MAX_WAIT_S)
-        records = broker.read(name, shard, offset, max_records=limit)
-        if records is None and wait > 0:
-            broker.wait_for_data(wait)
-            records = broker.read(name, shard, offset, max_records=limit)
-        found = [] if records is None else records_json(records)
-        return jsonify({"records": found, "next_offset": offset if records is None else records.next_offset})
+        found = topic_access.read_records(
+            broker,
+            name,
+            shard=_number("shard", 0),
+            offset=request.args.get("offset", "earliest"),
+            limit=_number("limit", 100),
+            wait_s=_seconds("wait"),
+        )
+        return jsonify(found)
 
     return blueprint
 
 
-def _refuse_system(name: str) -> None:
-    if is_system(name):
-        raise ServiceError(f"topic '{name}' belongs to the system", hint="choose a name that does not begin with '_'")
+def users_of_topic(engine: Engine, topic: str) -> set[str]:
+    """The running jobs that read or write it: without it their graph could not go on."""
+    users: set[str] = set()
+    for node in [n for g in list(engine.fleet.graphs.values()) for n in g.runner.graph.nodes.values()]:
+        table = node.plan.table if isinstance(node.plan, Scan | Sink) else None
+        if table is not None and table.options.get("connector") == "topic" and table.options.get("topic") == topic:
+            users |= node.jobs
+    return users
 
 
-def _command_id(line: bytes) -> bytes:
+def _json() -> object:
     try:
-        return str(json.loads(line)["id"]).encode()
-    except (ValueError, KeyError, TypeError):
-        raise ServiceError('a command needs an "id"', detail=line[:200].decode("utf-8", "replace")) from None
+        return json.loads(request.get_data(cache=False))
+    except ValueError as error:
+        raise BadRequest("the body is not JSON", detail=str(error)) from None
 
 
-def _offset(broker: Broker, name: str, shard: int, text: str) -> int:
-    if text == "latest":
-        return broker.end_offset(name, shard)
-    return broker.begin_offset(name, shard) if text == "earliest" else int(text)
-
-
-def topic_json(info: TopicInfo) -> dict[str, object]:
-    return {
-        "name": info.name,
-        "shards": info.shards,
-        "begin": list(info.begin),
-        "end": list(info.end),
-        "records": sum(info.end) - sum(info.begin),
-        "bytes": info.bytes,
-        "compacted": info.compacted,
-        "retention_ms": info.retention_ms,
-        "retention_bytes": info.retention_bytes,
-    }
-
-
-def records_json(records: Records) -> list[dict[str, object]]:
-    """Values and keys as text, or as base64 under another name where they are no UTF-8."""
-    keys = records.keys.to_pylist() if records.keys is not None else [None] * records.num_rows
-    rows = zip(records.offsets.tolist(), records.timestamps.tolist(), keys, records.values.to_pylist(), strict=True)
-    found = []
-    for offset, timestamp, key, value in rows:
-        found.append({"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)})
-    return found
-
-
-def _text(name: str, value: bytes | None) -> dict[str, object]:
-    if value is None:
-        return {name: None}
+def _number(name: str, default: int) -> int:
+    text = request.args.get(name, str(default))
     try:
-        return {name: value.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(value).decode()}
+        return int(text)
+    except ValueError:
+        raise BadRequest(f"'{name}' must be a whole number", detail=f"it is '{text[:60]}'") from None
+
+
+def _seconds(name: str) -> float:
+    text = request.args.get(name, "0")
+    try:
+        return float(text)
+    except ValueError:
+        raise BadRequest(f"'{name}' must be a number of seconds", detail=f"it is '{text[:60]}'") from None

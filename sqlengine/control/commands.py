@@ -1,25 +1,30 @@
 """The command topic: changes of jobs as records on the broker, with answers under the same id.
 
-A command is JSON: {"id", "op": "submit | remove | start | stop | rollback", "name", "sql", "version", "take_over"}."""
+A command is JSON: {"id", "op", "name", "sql", "version", "take_over"}; which of them an op needs stands in `OPS`."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 
-from parser.errors import JobError, SqlError
+from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.broker.base import Broker
 from sqlengine.changes import Outcome
 from sqlengine.engine import Engine
 from sqlengine.jobs import Origin
+from sqlengine.topic_access import COMMANDS
 
-COMMANDS = "_commands"
 RESULTS = "_command_results"
 GROUP = "_commands"
+RETRY_S = 0.5
 log = logging.getLogger("sqlengine.commands")
+
+Answer: TypeAlias = dict[str, object]
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -35,7 +40,8 @@ class Command(msgspec.Struct, frozen=True):
 
 class CommandIntake:
     """Takes commands in a thread of its own. A command is committed after it is carried out: after a crash in between
-    it is carried out again, which changes nothing (the same text again is 'unchanged')."""
+    it is carried out again, which changes nothing (the same text again is 'unchanged'). Without space for the answer
+    it waits until there is some."""
 
     def __init__(self, engine: Engine, describe: Callable[[SqlError], dict[str, object]]) -> None:
         self._engine = engine
@@ -51,47 +57,105 @@ class CommandIntake:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(60)
+        if self._thread.ident is not None:
+            self._thread.join(60)
 
     def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._take_all()
+            except Exception:
+                log.exception("commands cannot be taken, it will be tried again")
+                self._stopping.wait(RETRY_S)
+
+    def _take_all(self) -> None:
         offset = self._broker.committed(GROUP, COMMANDS).get(0, 0)
         while not self._stopping.is_set():
             records = self._broker.read(COMMANDS, 0, max(offset, self._broker.begin_offset(COMMANDS, 0)))
             if records is None:
                 self._broker.wait_for_data(0.2)
                 continue
-            for value in records.values.to_pylist():
+            for at, value in zip(records.offsets.tolist(), records.values.to_pylist(), strict=True):
                 if value is not None:
                     self._carry_out(value)
+                self._broker.commit(GROUP, COMMANDS, {0: at + 1})
             offset = records.next_offset
-            self._broker.commit(GROUP, COMMANDS, {0: offset})
 
     def _carry_out(self, value: bytes) -> None:
-        identity = "unreadable"
+        identity = _identity(value)
         try:
-            command = msgspec.json.decode(value, type=Command)
-            identity = command.id
-            outcome = _perform(self._engine, command)
-            answer: dict[str, object] = {"id": identity, "status": outcome.status, "version": outcome.version}
+            answer = _perform(self._engine, msgspec.json.decode(value, type=Command))
         except SqlError as error:
-            answer = {"id": identity, "status": "refused", "error": self._describe(error)}
+            answer = {"status": "refused", "error": self._describe(error)}
         except msgspec.MsgspecError as error:
-            refusal = JobError("the record is no command", detail=str(error))
-            answer = {"id": identity, "status": "refused", "error": self._describe(refusal)}
-        data = msgspec.json.encode(answer)
+            refusal = JobError("the record is no command", detail=str(error), hint=f"op is one of {', '.join(OPS)}")
+            answer = {"status": "refused", "error": self._describe(refusal)}
+        except Exception:
+            log.exception("command %s failed", identity)
+            fault = ServiceError(f"internal error in command '{identity}'", detail="the server's log has the trace")
+            answer = {"status": "refused", "error": self._describe(fault)}
+        data = msgspec.json.encode({"id": identity, **answer})
         self._broker.append(RESULTS, 0, [data], keys=[identity.encode()], timestamp_ms=self._engine.now_ms())
 
 
-def _perform(engine: Engine, command: Command) -> Outcome:
-    match command.op:
-        case "submit":
-            return engine.submit(command.name, command.sql, Origin.TOPIC, take_over=command.take_over)
-        case "remove":
-            return engine.remove(command.name, Origin.TOPIC, take_over=command.take_over)
-        case "start":
-            return engine.start_job(command.name)
-        case "stop":
-            return engine.stop_job(command.name)
-        case "rollback":
-            return engine.rollback(command.name, command.version, Origin.TOPIC, take_over=command.take_over)
-    raise JobError(f"unknown command '{command.op}'", hint="submit, remove, start, stop or rollback")
+def _identity(value: bytes) -> str:
+    """The id of whatever stands there, so that who sent it hears what is wrong with the rest."""
+    try:
+        found = msgspec.json.decode(value)
+    except msgspec.MsgspecError:
+        return "unreadable"
+    identity = found.get("id") if isinstance(found, dict) else None
+    return identity if isinstance(identity, str) else "unreadable"
+
+
+def _perform(engine: Engine, command: Command) -> Answer:
+    if command.op not in OPS:
+        raise JobError(f"unknown command '{command.op[:60]}'", hint=f"one of {', '.join(OPS)}")
+    return OPS[command.op](engine, command)
+
+
+def _submit(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.submit(command.name, command.sql, Origin.TOPIC, take_over=command.take_over))
+
+
+def _validate(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.validate(command.name, command.sql))
+
+
+def _remove(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.remove(command.name, Origin.TOPIC, take_over=command.take_over))
+
+
+def _rollback(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.rollback(command.name, command.version, Origin.TOPIC, take_over=command.take_over))
+
+
+def _list(engine: Engine, command: Command) -> Answer:
+    jobs = [{"name": j.name, "version": j.version, "state": j.state.value} for j in engine.jobs()]
+    return {"status": "listed", "jobs": jobs}
+
+
+def _history(engine: Engine, command: Command) -> Answer:
+    versions = [{"version": v.version, "sql": v.sql} for v in engine.history(command.name)]
+    return {"status": "listed", "name": command.name, "versions": versions}
+
+
+def _answer(outcome: Outcome) -> Answer:
+    body: Answer = {"name": outcome.name, "status": outcome.status, "version": outcome.version}
+    if outcome.state:
+        body["state"] = [{"operator": s.operator, "outcome": s.outcome} for s in outcome.state]
+    return body
+
+
+OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
+    {
+        "submit": _submit,  # name, sql
+        "validate": _validate,  # name, sql: what submit would do
+        "remove": _remove,  # name
+        "start": lambda engine, command: _answer(engine.start_job(command.name)),  # name
+        "stop": lambda engine, command: _answer(engine.stop_job(command.name)),  # name
+        "rollback": _rollback,  # name, version
+        "list": _list,
+        "history": _history,  # name
+    }
+)

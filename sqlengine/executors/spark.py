@@ -7,10 +7,7 @@ within a batch as the embedded executor decides them when it reads shard by shar
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Final
 
@@ -33,42 +30,6 @@ STEP_FORMAT: Final = 1
 # Rows by (stage, port), in order; stage 0 is the stateless one, 1 the keyed one. Called once a batch, and again with
 # equal rows when a batch is repeated: what it writes must be found under the batch's number.
 Deliver = Callable[[int, list[tuple[int, int, Batch]]], None]
-
-
-def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) -> SparkSession:
-    """A small local session whose Python workers can import what this process can. `options` are Spark's, with `__` for
-    the dots."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ServiceError("Spark is not installed", hint="install sqlengine[spark]") from error
-    root = str(Path(__file__).resolve().parents[2])
-    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    settings = {
-        "spark.driver.memory": memory,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        # A regular expression of Spark's own recurses deeply over long messages.
-        "spark.driver.extraJavaOptions": "-Xss4m",
-        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
-        # A file is read by one task, so that its lines stay in order.
-        "spark.sql.files.maxPartitionBytes": "1g",
-        "spark.sql.files.openCostInBytes": "1g",
-        **{name.replace("__", "."): value for name, value in options.items()},
-    }
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
 
 
 def read_segments(spark: SparkSession, name: str, folder: str, *, files_per_batch: int = 1000) -> DataFrame:

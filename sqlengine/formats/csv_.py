@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -156,13 +157,32 @@ class CsvDecoder:
         if (not dialect.quote or dialect.quote not in text) and (not dialect.escape or dialect.escape not in text):
             fields: list[str | None] = list(text.split(dialect.delimiter))
         else:
-            fields = list(_split_carefully(text, dialect))
+            fields = list(split_quoted(text, dialect))
         if dialect.null is not None:
             return [None if f == dialect.null else f for f in fields]
         return fields
 
 
-def _split_carefully(text: str, dialect: Dialect) -> list[str]:
+def split_quoted(text: str, dialect: Dialect) -> list[str]:
+    """Fields of a record that has quotes or escapes. Python's reader is eight times faster, but knows no reasons, and
+    takes no raw line breaks and no long fields."""
+    if "\n" in text or "\r" in text:
+        return split_carefully(text, dialect)
+    reader = csv.reader(
+        [text],
+        delimiter=dialect.delimiter,
+        quotechar=dialect.quote or None,
+        quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+        escapechar=dialect.escape or None,
+        strict=True,
+    )
+    try:
+        return next(reader)
+    except (csv.Error, StopIteration):
+        return split_carefully(text, dialect)
+
+
+def split_carefully(text: str, dialect: Dialect) -> list[str]:
     """Fields of a record that has quotes or escapes. A quote counts at the beginning of a field only."""
     fields: list[str] = []
     at = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import zipfile
 from pathlib import Path
@@ -62,6 +63,17 @@ def test_wheel_holds_one_package(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
     sources = {path.relative_to(ROOT).as_posix() for name in INNER for path in ROOT.glob(f"{name}/**/*.py")}
     assert {f"sqlengine/{name}" for name in sources} <= set(names)
+
+
+def test_no_module_is_named_in_a_string(wheel: Path) -> None:
+    """Such a name (`python -m planner.worker`) would be right in the repository and wrong in the wheel."""
+    archive = zipfile.ZipFile(wheel)
+    modules = {name.removesuffix(".py").replace("/", ".").removeprefix("sqlengine.") for name in archive.namelist()}
+    modules = {name for name in modules if name.split(".")[0] in INNER and "." in name}
+    for name in archive.namelist():
+        if name.endswith(".py"):
+            strings = {node.value for node in ast.walk(ast.parse(archive.read(name))) if isinstance(node, ast.Constant)}
+            assert not modules & strings, f"{name} names a module in a string"
 
 
 def test_wheel_works_in_an_empty_folder(python: Path, tmp_path: Path) -> None:

@@ -67,9 +67,8 @@ class Script:
         for piece in self.pieces:
             found.update(piece.sql.encode() + b";\0")
         for name in sorted(set(_DATA_FILE.findall(self.text))):
-            path = DATA / name
-            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-                found.update(file.relative_to(DATA).as_posix().encode() + b"\0" + file.read_bytes())
+            if (DATA / name).exists():  # some scripts read what is not there
+                found.update(name.encode() + b"\0" + (DATA / name).read_bytes())
         return found.hexdigest()
 
     @cached_property

@@ -1,0 +1,243 @@
+"""The way of a change, in the one thread that makes changes: sort out, plan, place, prepare, switch, write down.
+
+A new version stands in the job log before it takes effect; a change that fails leaves everything as it was. Jobs of one
+request that cannot be made to run are refused alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from parser.errors import SqlError, UnknownObject
+from planner.merge import Graph, merge
+from sqlengine.changes import Outcome, Request, check_in_use, check_origin, defined_only_by, state_report
+from sqlengine.executors.runner import GraphChange
+from sqlengine.fleet import MAIN, Fleet
+from sqlengine.graphs import RunningGraph
+from sqlengine.jobs import Job, JobState, JobVersion, Origin, check_name
+from sqlengine.planning import JobText, PlannedJob
+from sqlengine.registry import LIVE, Registry
+
+
+@dataclass
+class _Work:
+    """One request on its way. `texts`: what is to be planned; `kept`: renamed jobs, new name to old."""
+
+    request: Request
+    texts: dict[str, JobText] = field(default_factory=dict)
+    removes: set[str] = field(default_factory=set)
+    kept: dict[str, str] = field(default_factory=dict)
+    ready: dict[str, PlannedJob] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def refuse(self, name: str, error: SqlError) -> None:
+        self.outcomes[name] = Outcome(name, "refused", error=error)
+        self.ready.pop(name, None)
+
+    @property
+    def touched(self) -> set[str]:
+        return {*self.texts, *self.removes, *self.kept.values()}
+
+
+class Changes:
+    """Makes changes of the jobs of one engine. All methods are called from one thread."""
+
+    def __init__(self, registry: Registry, fleet: Fleet) -> None:
+        self._registry = registry
+        self._fleet = fleet
+
+    def change(self, request: Request) -> dict[str, Outcome]:
+        """What came of the request for each job that it names."""
+        work = _Work(request)
+        self._sort_out(work)
+        self._plan(work)
+        before = {name: self._fleet.of(name).runner.graph for name in work.ready}
+        self._deploy(work)
+        for name in work.ready:
+            work.outcomes[name] = self._outcome(name, before[name])
+        for name in work.removes:
+            work.outcomes[name] = Outcome(name, "removed")
+        if work.ready:
+            self._retry_waiting(work.ready)
+        return work.outcomes
+
+    def validate(self, text: JobText) -> Outcome:
+        """What a submit would do, without doing it; raises what is wrong."""
+        (plan,) = self._registry.plan([text], {text.name})
+        if isinstance(plan, SqlError):
+            raise plan
+        graph = self._fleet.of(text.name)
+        for error in self._unfit(graph, {text.name: plan}).values():
+            raise error
+        old = graph.runner.graph
+        report = state_report(old, merge(old, {text.name: plan.sinks or None}), text.name)
+        return Outcome(text.name, "valid", self._registry.log.next_version(text.name), state=report)
+
+    def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
+        """Takes a job out of its graph. It stays, and its text."""
+        graph = self._fleet.of(job.name)
+        if job.name in graph.runner.jobs:
+            graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))
+            self._fleet.retire_idle()
+        self._registry.move(job, state, reason, MAIN)
+        return Outcome(job.name, state.value, job.version)
+
+    def start(self, job: Job) -> Outcome:
+        """Puts a stopped or failed job back, at the position that a new job has."""
+        if job.state in (JobState.RUNNING, JobState.DEFINED):
+            return Outcome(job.name, "unchanged", job.version)
+        plans = self._registry.plans_of({job.name: job.version})
+        graph = self._fleet.place(plans[job.name], f"{job.name}@{job.version}-{self._registry.clock()}")
+        graph.switch(graph.change(graph.runner.graph, plans, {job.name: job.version}, {}))
+        self._registry.move(job, JobState.RUNNING, graph=graph.name)
+        return Outcome(job.name, "started", job.version)
+
+    # ---- before anything is planned ----------------------------------------------------------------------------
+
+    def _sort_out(self, work: _Work) -> None:
+        for name, text in work.request.upserts.items():
+            try:
+                self._want(work, name, text)
+            except SqlError as error:
+                work.refuse(name, error)
+        for name in work.request.removes:
+            try:
+                self._unwant(work, name)
+            except SqlError as error:
+                work.refuse(name, error)
+        for old, new in work.request.renames.items():
+            if old in self._registry.log.jobs and new not in self._registry.log.jobs:
+                held = self._registry.text(self._registry.job(old))
+                work.texts[new] = JobText(new, held.sql, held.file)
+                work.kept[new] = old
+
+    def _want(self, work: _Work, name: str, text: JobText) -> None:
+        held = self._registry.log.jobs.get(check_name(name))
+        check_origin(name, held, work.request)
+        same = held is not None and held.state in LIVE and self._registry.text(held).sql == text.sql
+        if held is not None and same and held.origin is work.request.origin:
+            work.outcomes[name] = Outcome(name, "unchanged", held.version)
+        else:
+            work.texts[name] = text
+
+    def _unwant(self, work: _Work, name: str) -> None:
+        held = self._registry.job(name)
+        check_origin(name, held, work.request)
+        jobs = self._registry.jobs()
+        going = {*work.request.removes, *work.texts}
+        check_in_use(defined_only_by(held, jobs), jobs, going, f"removing '{name}'")
+        work.removes.add(name)
+
+    def _plan(self, work: _Work) -> None:
+        plans = self._registry.plan(work.texts.values(), work.touched)
+        for (name, text), plan in zip(work.texts.items(), plans, strict=True):
+            if isinstance(plan, PlannedJob):
+                work.ready[name] = plan
+            elif isinstance(plan, UnknownObject) and self._may_wait(work.request, name):
+                self._wait(work, text, plan)
+            else:
+                work.refuse(name, plan)
+
+    def _may_wait(self, request: Request, name: str) -> bool:
+        held = self._registry.log.jobs.get(name)
+        return request.origin is Origin.FOLDER and (held is None or held.state is JobState.WAITING)
+
+    def _wait(self, work: _Work, text: JobText, missing: SqlError) -> None:
+        registry = self._registry
+        version = registry.next_version(text, work.request.origin)
+        job = Job(text.name, version.version, JobState.WAITING, version.origin, version.created_ms, str(missing))
+        registry.log.write({text.name: version}, {text.name: job}, registry.clock())
+        work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
+
+    # ---- into the graphs ---------------------------------------------------------------------------------------
+
+    def _deploy(self, work: _Work) -> None:
+        """Prepares the change of each graph that the request touches, and only then switches them."""
+        registry = self._registry
+        versions = {n: registry.next_version(work.texts[n], work.request.origin) for n in work.ready}
+        graphs = {n: self._place(work, n, versions[n]) for n in work.ready}
+        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
+        prepared = self._prepare(work, graphs, versions, gone)
+        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
+        kept = {n: versions[n] for n in work.ready}
+        registry.log.write(kept, {}, registry.clock())
+        for graph, change in prepared:
+            graph.switch(change)
+        registry.settle(work.ready, kept, {n: graphs[n].name for n in work.ready}, gone)
+        self._fleet.retire_idle()
+
+    def _place(self, work: _Work, name: str, version: JobVersion) -> RunningGraph:
+        """A job that runs stays where it is; a new one goes where its position is."""
+        held = work.kept.get(name, name)
+        if self._fleet.runs(held):
+            return self._fleet.of(held)
+        return self._fleet.place(work.ready[name], f"{name}@{version.version}")
+
+    def _prepare(
+        self,
+        work: _Work,
+        graphs: Mapping[str, RunningGraph],
+        versions: Mapping[str, JobVersion],
+        gone: Collection[str],
+    ) -> list[tuple[RunningGraph, GraphChange]]:
+        prepared = []
+        for graph in {*graphs.values(), *map(self._fleet.of, gone)}:
+            mine = {n: work.ready[n] for n in work.ready if graphs[n] is graph}
+            leaving = [n for n in gone if n in graph.runner.jobs]
+            try:
+                change = self._change_of(graph, mine, versions, leaving, work.kept)
+            except SqlError as error:
+                for name, reason in (self._unfit(graph, mine) or dict.fromkeys(mine, error)).items():
+                    work.refuse(name, reason)
+                    mine.pop(name)
+                    leaving = [n for n in leaving if n != work.kept.get(name)]
+                change = self._change_of(graph, mine, versions, leaving, work.kept)
+            if change is not None:
+                prepared.append((graph, change))
+        return prepared
+
+    def _change_of(
+        self,
+        graph: RunningGraph,
+        plans: Mapping[str, PlannedJob],
+        versions: Mapping[str, JobVersion],
+        leaving: Sequence[str],
+        kept: Mapping[str, str],
+    ) -> GraphChange | None:
+        """The change of one graph, compiled and connected; None when it stays as it is."""
+        running = graph.runner.jobs
+        numbers = {n: versions[n].version if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
+        numbers |= dict.fromkeys(leaving, 0)
+        if not numbers:
+            return None
+        taken = {new: old for new, old in kept.items() if numbers.get(new)}
+        return graph.change(graph.runner.graph, plans, numbers, taken)
+
+    def _unfit(self, graph: RunningGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
+        """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic that is missing),
+        found by halving."""
+        runnable = {n: p for n, p in plans.items() if p.sinks}
+        if not runnable:
+            return {}
+        try:
+            graph.change(graph.runner.graph, runnable, dict.fromkeys(runnable, 1), {}).abandon()
+            return {}
+        except SqlError as error:
+            if len(runnable) == 1:
+                return {next(iter(runnable)): error}
+        names = list(runnable)
+        half = len(names) // 2
+        parts = (names[:half], names[half:])
+        return {n: e for part in parts for n, e in self._unfit(graph, {n: plans[n] for n in part}).items()}
+
+    def _outcome(self, name: str, old: Graph) -> Outcome:
+        job = self._registry.job(name)
+        status = "replaced" if name in old.jobs or job.version > 1 else "added"
+        report = state_report(old, self._fleet.of(name).runner.graph, name)
+        return Outcome(name, status, job.version, state=report)
+
+    def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
+        """Jobs of the folder whose table was missing are tried again once something new is defined."""
+        waiting = [j for j in self._registry.jobs() if j.state is JobState.WAITING and j.name not in changed]
+        if waiting and any(p.objects for p in changed.values()):
+            self.change(Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting}))

@@ -1,0 +1,118 @@
+"""The graphs of an engine: the main one, which all jobs share that read at its position, and one of its own for jobs that
+ask to begin earlier than the shared position is."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from planner.logical import LogicalPlan, Scan, Sink
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.registry import open_source
+from sqlengine.graphs import GraphHost, PlanOf, RunningGraph
+from sqlengine.planning import PlannedJob
+
+MAIN = "main"
+
+
+class Fleet:
+    """Changed by the thread that makes changes; `graphs` always has MAIN."""
+
+    def __init__(self, host: GraphHost, plan_of: PlanOf) -> None:
+        self._host = host
+        self._plan_of = plan_of
+        self._started = False
+        self.graphs: dict[str, RunningGraph] = {}
+
+    def recover(self, names: Iterable[str]) -> None:
+        """Brings back the graphs that ran."""
+        for name in dict.fromkeys((MAIN, *names)):
+            self.graphs[name] = RunningGraph(name, self._host, self._plan_of)
+        self.retire_idle()
+
+    @property
+    def main(self) -> RunningGraph:
+        return self.graphs[MAIN]
+
+    def of(self, job: str) -> RunningGraph:
+        """The graph in which the job runs; MAIN for a job that does not."""
+        for graph in self.graphs.values():
+            if job in graph.runner.jobs:
+                return graph
+        return self.main
+
+    def runs(self, job: str) -> bool:
+        return any(job in g.runner.jobs for g in self.graphs.values())
+
+    def running(self) -> dict[str, tuple[str, int]]:
+        """Job -> graph and version."""
+        return {job: (g.name, v) for g in self.graphs.values() for job, v in g.runner.jobs.items()}
+
+    def place(self, plan: PlannedJob, name: str) -> RunningGraph:
+        """Where a new job runs: in the main graph, or alone under `name` when it asks for records that the main graph
+        has read already."""
+        if not any(self._passed(scan) for sink in plan.sinks for scan in scans(sink)):
+            return self.main
+        if name not in self.graphs:
+            self.graphs[name] = graph = RunningGraph(name, self._host, self._plan_of)
+            if self._started:
+                graph.loop.start()
+        return self.graphs[name]
+
+    def _passed(self, scan: Scan) -> bool:
+        """Whether the main graph reads this source and is behind the place where a new job would begin."""
+        running = self.main.runner.sources.get(scan.digest)
+        if running is None or scan.table.options.get("scan.startup.mode", "latest-offset") == "latest-offset":
+            return False
+        source = open_source(scan.table, Environment(self._host.broker, self._host.clock, MAIN))
+        try:
+            return any(source.start(shard) < at for shard, at in list(running.positions.items()))
+        finally:
+            source.close()
+
+    def retire_idle(self) -> None:
+        """Closes graphs of their own that have no job any more. Their names are never used again."""
+        for name in [n for n, g in self.graphs.items() if n != MAIN and not g.runner.jobs]:
+            graph = self.graphs.pop(name)
+            graph.close()
+            shutil.rmtree(self._host.config.data / "graphs" / name, ignore_errors=True)
+
+    def start(self) -> None:
+        self._started = True
+        for graph in self.graphs.values():
+            graph.loop.start()
+
+    def close(self) -> None:
+        for graph in self.graphs.values():
+            graph.close()
+
+    def rows_by_job(self) -> Counter[str]:
+        """Rows that each job has given to sinks since the server started."""
+        rows: Counter[str] = Counter()
+        for graph in list(self.graphs.values()):
+            rows.update(graph.executor.rows_by_job())
+        return rows
+
+    @property
+    def problem(self) -> str | None:
+        """Why a graph stands still, if one does."""
+        return next((g.loop.problem for g in list(self.graphs.values()) if g.loop.problem), None)
+
+    @property
+    def broken(self) -> bool:
+        return any(g.loop.broken for g in list(self.graphs.values()))
+
+    @property
+    def alive(self) -> bool:
+        return all(g.loop.running for g in list(self.graphs.values()))
+
+
+def scans(plan: Sink) -> Iterator[Scan]:
+    """The sources below a sink."""
+    waiting: list[LogicalPlan] = [plan]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Scan):
+            yield node
+        waiting += node.inputs

@@ -1,0 +1,184 @@
+"""Topics as people and other programs see them, in JSON: over HTTP, and on a data folder that no server uses."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Collection, Mapping
+
+from parser.errors import ServiceError
+from sqlengine.broker.base import Broker, Records, TopicInfo, is_system
+from sqlengine.broker.errors import BrokerError
+
+Json = dict[str, object]
+
+COMMANDS = "_commands"
+MAX_RECORDS = 10_000
+MAX_WAIT_S = 1.0
+MAX_SHARDS = 1024
+_OPTIONS = ("name", "shards", "compacted", "retention_ms", "retention_bytes", "if_not_exists")
+
+
+class BadRequest(ServiceError):
+    """What was asked for makes no sense, whatever the topics are."""
+
+    title = "bad request"
+
+
+def list_topics(broker: Broker) -> Json:
+    return {"topics": [topic_json(t) for t in broker.topics()]}
+
+
+def create_topic(broker: Broker, asked: object) -> Json:
+    """A new topic from {"name", "shards", "compacted", "retention_ms", "retention_bytes", "if_not_exists"}."""
+    if not isinstance(asked, Mapping) or not isinstance(asked.get("name"), str):
+        raise BadRequest('a topic needs a "name"', hint='send {"name": "events", "shards": 1}')
+    name = str(asked["name"])
+    unknown = sorted(str(k) for k in asked.keys() - set(_OPTIONS))
+    if unknown:
+        raise BadRequest(f"a topic has no option '{unknown[0][:60]}'", detail=f"options: {', '.join(_OPTIONS)}")
+    refuse_system(name)
+    shards = _number(asked, "shards")
+    if shards is not None and shards > MAX_SHARDS:
+        raise BadRequest(f"topic '{name}' would have {shards} shards, at most {MAX_SHARDS} are allowed")
+    info = broker.create_topic(
+        name,
+        1 if shards is None else shards,
+        compacted=_flag(asked, "compacted"),
+        retention_ms=_number(asked, "retention_ms"),
+        retention_bytes=_number(asked, "retention_bytes"),
+        if_not_exists=_flag(asked, "if_not_exists"),
+    )
+    return topic_json(info)
+
+
+def _number(asked: Mapping[object, object], key: str) -> int | None:
+    value = asked.get(key)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise BadRequest(f"'{key}' must be a whole number", detail=f"it is {json.dumps(value)[:60]}")
+    return value
+
+
+def _flag(asked: Mapping[object, object], key: str) -> bool:
+    value = asked.get(key, False)
+    if not isinstance(value, bool):
+        raise BadRequest(f"'{key}' must be true or false", detail=f"it is {json.dumps(value)[:60]}")
+    return value
+
+
+def delete_topic(broker: Broker, name: str, users: Collection[str] = ()) -> Json:
+    """Removes the topic, unless jobs read or write it."""
+    refuse_system(name)
+    if users:
+        names = sorted(users)
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        raise TopicInUse(f"topic '{name}' is used by {shown}", hint="stop or remove these jobs first")
+    broker.delete_topic(name)
+    return {"deleted": name}
+
+
+class TopicInUse(BrokerError):
+    """Jobs that run read or write it."""
+
+
+def append_lines(
+    broker: Broker, name: str, data: bytes, *, shard: int = 0, key: str | None = None, now_ms: int
+) -> Json:
+    """Appends each line as a record, all of them at once; empty lines are none. Gives the offsets."""
+    if name != COMMANDS:
+        refuse_system(name)
+    lines = [line for line in data.split(b"\n") if line]
+    keys = [key.encode()] * len(lines) if key is not None else None
+    if name == COMMANDS and keys is None:
+        keys = [_command_id(line) for line in lines]
+    done = broker.append(name, shard, lines, keys=keys, timestamp_ms=now_ms)
+    return {"first_offset": done.first_offset, "next_offset": done.next_offset}
+
+
+def read_records(
+    broker: Broker, name: str, *, shard: int = 0, offset: str = "earliest", limit: int = 100, wait_s: float = 0
+) -> Json:
+    """Records of one shard from `offset` (a number, 'earliest' or 'latest') on, at most `limit`; an empty answer comes
+    after `wait_s` seconds, and 1 at most."""
+    if limit < 0 or not math.isfinite(wait_s):
+        raise BadRequest("a limit and a time to wait are numbers from 0 on")
+    start = _offset(broker, name, shard, offset)
+    if limit == 0:
+        return {"records": [], "next_offset": start}
+    limit = min(limit, MAX_RECORDS)
+    records = broker.read(name, shard, start, max_records=limit)
+    if records is None and wait_s > 0:
+        broker.wait_for_data(min(wait_s, MAX_WAIT_S))
+        records = broker.read(name, shard, start, max_records=limit)
+    found = [] if records is None else records_json(records)
+    return {"records": found, "next_offset": start if records is None else records.next_offset}
+
+
+def _offset(broker: Broker, name: str, shard: int, text: str) -> int:
+    if text == "latest":
+        return broker.end_offset(name, shard)
+    if text == "earliest":
+        return broker.begin_offset(name, shard)
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise BadRequest(f"'{text[:60]}' is not an offset", hint="a number, 'earliest' or 'latest'")
+    return int(text)
+
+
+def refuse_system(name: str) -> None:
+    """What the system writes must not be written by others."""
+    if is_system(name):
+        raise BadRequest(f"topic '{name}' belongs to the system", hint="choose a name that does not begin with '_'")
+
+
+def _command_id(line: bytes) -> bytes:
+    try:
+        identity = json.loads(line)["id"]
+        if isinstance(identity, str):
+            return identity.encode()
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise BadRequest(
+        'a command is a JSON object with an "id"',
+        detail=line[:200].decode("utf-8", "replace"),
+        hint='{"id": "1", "op": "submit", "name": "NAME", "sql": "INSERT INTO …"}, all on one line',
+    )
+
+
+def topic_json(info: TopicInfo) -> Json:
+    return {
+        "name": info.name,
+        "shards": info.shards,
+        "begin": list(info.begin),
+        "end": list(info.end),
+        "records": sum(info.end) - sum(info.begin),
+        "bytes": info.bytes,
+        "compacted": info.compacted,
+        "retention_ms": info.retention_ms,
+        "retention_bytes": info.retention_bytes,
+    }
+
+
+def records_json(records: Records) -> list[Json]:
+    """Values and keys as text, or as base64 under another name where they are no UTF-8."""
+    keys = records.keys.to_pylist() if records.keys is not None else [None] * records.num_rows
+    rows = zip(records.offsets.tolist(), records.timestamps.tolist(), keys, records.values.to_pylist(), strict=True)
+    found: list[Json] = []
+    for offset, timestamp, key, value in rows:
+        found.append({"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)})
+    return found
+
+
+def _text(name: str, value: bytes | None) -> Json:
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(value).decode()}
+
+
+def missing_folder(folder: object) -> ServiceError:
+    return ServiceError(
+        f"'{folder}' is not a data folder", hint="name the folder that 'sql serve --data' was given, or was made by it"
+    )

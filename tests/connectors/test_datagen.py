@@ -1,0 +1,116 @@
+"""Made-up rows depend on their number only, and come at the rate of the clock."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parser.errors import UnsupportedError
+from parser.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TINYINT,
+    Schema,
+    array,
+    char,
+    decimal,
+    time,
+    timestamp,
+    timestamp_ltz,
+    varchar,
+)
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.registry import open_source
+from tests.connectors.tables import Clock, environment, table
+
+ALL = Schema.of(
+    y=TINYINT, i=INT, l=BIGINT, f=FLOAT, d=DOUBLE, m=decimal(5, 2), b=BOOLEAN, s=STRING, c=char(3), v=varchar(20),
+    x=BYTES, t=timestamp(3), z=timestamp_ltz(9), a=DATE, o=time(0),
+)  # fmt: skip
+
+
+def source(schema: Schema, clock: Clock | None = None, **options: str) -> Source:
+    named = {k.replace("__", ".").replace("_", "-"): v for k, v in options.items()}
+    return open_source(table({"connector": "datagen", **named}, schema), environment(clock=clock))
+
+
+@settings(max_examples=50, deadline=None)
+@given(start=st.integers(0, 50), middle=st.integers(1, 30), rest=st.integers(1, 30), seed=st.integers(0, 2**40))
+def test_a_replay_gives_the_same_rows(start: int, middle: int, rest: int, seed: int) -> None:
+    """However rows are cut into reads, by whichever instance and whenever."""
+    options = {
+        "seed": str(seed),
+        "fields__s__null-rate": "0.3",
+        "fields__v__var-len": "true",
+        "fields__t__max-past": "1 h",
+    }
+    whole = source(ALL, Clock(5), **options).read("0", start, max_rows=1, until=start + middle + rest)
+    again = source(ALL, Clock(99), **options)
+    parts = [
+        again.read("0", start, max_rows=1, until=start + middle),
+        again.read("0", start + middle, max_rows=1, until=start + middle + rest),
+    ]
+    assert whole is not None
+    for name in ALL.names:
+        assert whole.columns[name].type == ALL.type(name).arrow
+        assert whole.columns[name].to_pylist() == [v for p in parts for v in p.columns[name].to_pylist()]
+
+
+def test_options_bound_the_values() -> None:
+    options = {
+        "i__min": "1",
+        "i__max": "6",
+        "d__min": "-0.5",
+        "d__max": "0.5",
+        "s__length": "8",
+        "m__max": "9",
+        "m__min": "0",
+    }
+    read = source(ALL, **{f"fields__{k}": v for k, v in options.items()}).read("0", 0, max_rows=1, until=2000)
+    assert read is not None
+    columns = {name: c.to_pylist() for name, c in read.columns.items()}
+    assert set(columns["i"]) == set(range(1, 7))
+    assert all(-0.5 <= v <= 0.5 for v in columns["d"])
+    assert all(0 <= v <= 9 for v in columns["m"])
+    assert {len(v) for v in columns["s"]} == {8}
+    assert {len(v) for v in columns["c"]} == {3}
+    assert {len(v) for v in columns["v"]} == {20}
+    assert len(set(columns["l"])) == 2000
+    assert 800 < sum(columns["b"]) < 1200
+    other = source(ALL, seed="1").read("0", 0, max_rows=1, until=5)
+    assert other is not None
+    assert other.columns["l"].to_pylist() != columns["l"][:5]
+
+
+def test_a_sequence_bounds_the_table() -> None:
+    opened = source(Schema.of(n=BIGINT, s=STRING), fields__n__kind="sequence", fields__n__start="5", fields__n__end="9",
+                    fields__s__kind="sequence", fields__s__start="1", fields__s__end="90")  # fmt: skip
+    assert (opened.bounded, opened.end("0")) == (True, 5)
+    read = opened.read("0", 0, max_rows=1, until=5)
+    assert read is not None
+    assert [c.to_pylist() for c in read.columns.values()] == [[5, 6, 7, 8, 9], ["1", "2", "3", "4", "5"]]
+
+
+def test_rows_come_at_the_rate() -> None:
+    clock = Clock(1_000)
+    opened = source(Schema.of(n=INT), clock, rows_per_second="10", number_of_rows="25")
+    offset, counts = 7, []
+    for now in (1_000, 1_050, 1_100, 2_000, 60_000):
+        clock.now = now
+        chunk = opened.read("0", offset, max_rows=100)
+        counts.append(chunk.num_rows if chunk else 0)
+        offset = chunk.end if chunk else offset
+    assert counts == [1, 0, 1, 9, 7]
+    assert not source(Schema.of(n=INT)).bounded
+
+
+def test_nested_types_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="datagen makes no ARRAY<INT>"):
+        source(Schema.of(a=array(INT)))

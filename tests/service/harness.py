@@ -1,0 +1,207 @@
+"""Real servers for tests, and what users see of them. Nothing here looks behind HTTP, the folder and the topics."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlengine.client import Client, Refused, Unreachable
+from sqlengine.config import Config
+from sqlengine.service import Service
+from tests.support import ROOT
+
+PATIENCE_S = 30
+TABLES = """
+CREATE TABLE events (id BIGINT, word STRING, amount INT)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE alerts (rule STRING, id BIGINT)
+WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
+"""
+TIMED = """
+CREATE TABLE timed (id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'topic', 'topic' = 'timed', 'format' = 'json');
+CREATE TABLE counts (n BIGINT, least BIGINT)
+WITH ('connector' = 'topic', 'topic' = 'counts', 'format' = 'json');
+"""
+WINDOW = """INSERT INTO counts SELECT COUNT(*), MIN(id)
+FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end"""
+
+
+def rule(name: str, where: str = "TRUE") -> str:
+    """A job that writes (name, id) for every event that it likes."""
+    return f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}"
+
+
+def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
+    """What the condition gives once it is true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what} did not come true in {PATIENCE_S} s"
+        time.sleep(0.01)
+    return found
+
+
+class User:
+    """Someone who talks to a server. Every event gets a number; `fired` says which rules gave an alert for it."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._numbers = itertools.count(1)
+        self._read: dict[str, tuple[int, list[dict[str, Any]]]] = {}
+
+    # ---- jobs
+
+    def submit(self, name: str, sql: str, **query: object) -> Any:
+        return self.client.put(f"/api/v1/jobs/{name}", sql.encode(), **query)
+
+    def refused(self, work: Callable[[], object]) -> Refused:
+        """The refusal that it ends with."""
+        try:
+            done = work()
+        except Refused as error:
+            return error
+        raise AssertionError(f"not refused: {done}")
+
+    def job(self, name: str) -> Any:
+        return self.client.get(f"/api/v1/jobs/{name}")
+
+    def states(self) -> dict[str, str]:
+        jobs: Any = self.client.get("/api/v1/jobs")["jobs"]
+        return {j["name"]: j["state"] for j in jobs}
+
+    def graph_version(self) -> int:
+        text = self.client.get_text("/api/v1/jobs/all/explain")
+        return int(text.split("merged into the graph, version ")[1].split()[0])
+
+    def metric(self, name: str) -> float:
+        lines = self.client.get_text("/metrics").splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
+
+    # ---- records
+
+    def topic(self, name: str, shards: int = 1) -> None:
+        self.client.post("/api/v1/topics", {"name": name, "shards": shards, "if_not_exists": True})
+
+    def write(self, topic: str, *records: bytes | dict[str, object], shard: int = 0) -> int:
+        """Appends, and gives the first offset."""
+        lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
+        done: Any = self.client.post(f"/api/v1/topics/{topic}/records", b"\n".join(lines), shard=shard)
+        return int(done["first_offset"])
+
+    def read(self, topic: str) -> list[dict[str, Any]]:
+        """All records of shard 0, decoded; what was read before is not read again."""
+        offset, found = self._read.get(topic, (0, []))
+        while True:
+            asked: dict[str, object] = {"offset": offset, "limit": 1000}
+            body: Any = self.client.get(f"/api/v1/topics/{topic}/records", **asked)
+            found += [json.loads(r["value"]) for r in body["records"]]
+            if body["next_offset"] == offset:
+                self._read[topic] = offset, found
+                return found
+            offset = body["next_offset"]
+
+    def event(self, word: str | None = None, amount: int | None = None) -> dict[str, object]:
+        return {"id": next(self._numbers), "word": word, "amount": amount}
+
+    def fired(self, word: str | None = None, amount: int | None = None) -> set[str]:
+        """Writes an event; the rules that gave an alert for it. The job `all` gives one for every event, and rows of an
+        epoch become visible together: nothing comes later. More than one alert of a rule is an error."""
+        event = self.event(word, amount)
+        self.write("events", event)
+        return self.alerts(event["id"])
+
+    def alerts(self, event: object) -> set[str]:
+        def found() -> list[str]:
+            rules = [a["rule"] for a in self.read("alerts") if a["id"] == event]
+            return rules if "all" in rules else []
+
+        rules = eventually(found, f"an alert of 'all' for event {event}")
+        assert len(rules) == len(set(rules)), rules
+        return set(rules) - {"all"}
+
+    def letters(self) -> list[dict[str, Any]]:
+        return self.read("_dead_letters")
+
+    # ---- the command topic
+
+    def command(self, **command: object) -> dict[str, Any]:
+        """Sends a command and waits for its answer."""
+        identity = f"c{next(self._numbers)}"
+        self.write("_commands", {"id": identity, **command})
+
+        def answer() -> dict[str, Any] | None:
+            return next((a for a in self.read("_command_results") if a["id"] == identity), None)
+
+        found: dict[str, Any] = eventually(answer, f"the answer to {command}")
+        return found
+
+    def prepare(self) -> None:
+        """Tables, topics, and the job `all`."""
+        for name in ("events", "alerts", "timed", "counts"):
+            self.topic(name)
+        self.submit("tables", TABLES)
+        self.submit("timed", TIMED)
+        self.submit("all", rule("all"))
+
+
+@contextmanager
+def running(data: Path, **options: Any) -> Iterator[tuple[Service, User]]:
+    """A server in this process, on a free port."""
+    service = Service(Config(data=data, port=0, **options))
+    try:
+        service.start()
+        yield service, User(Client(f"http://127.0.0.1:{service.port}", options.get("token"), "rest"))
+    finally:
+        service.stop()
+
+
+class Process:
+    """`sql serve` as a process of its own."""
+
+    def __init__(self, data: Path, *arguments: str, before: str = "") -> None:
+        """`before`: Python that runs in the new process ahead of the server."""
+        self.log = data.parent / f"{data.name}.log"
+        start = f"{before}\nfrom sqlengine.cli import main\nmain()"
+        command = [sys.executable, "-c", start, "serve", "--data", str(data), "--port", "0", *arguments]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
+        with self.log.open("ab") as log:
+            self._start = log.tell()
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+
+    def said(self) -> str:
+        """What it logged in this life."""
+        return self.log.read_bytes()[self._start :].decode()
+
+    def user(self) -> User:
+        """Waits until it is ready."""
+
+        def port() -> int | None:
+            assert self.process.poll() is None, self.said()
+            lines = [line for line in self.said().splitlines() if "ready on " in line]
+            return int(lines[0].split("ready on ")[1].split(",")[0].rsplit(":", 1)[1]) if lines else None
+
+        return User(Client(f"http://127.0.0.1:{eventually(port, 'the server')}", origin="rest"))
+
+    def end(self, signal: int) -> int:
+        """Sends the signal; the exit code."""
+        self.process.send_signal(signal)
+        return self.process.wait(PATIENCE_S)
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+__all__ = ["Process", "Refused", "Unreachable", "User", "eventually", "rule", "running"]

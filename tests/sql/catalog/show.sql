@@ -1,0 +1,28 @@
+CREATE TABLE t (
+  id INT, a INT, b BIGINT, d DOUBLE, f FLOAT, m DECIMAL(10, 2), s STRING, bo BOOLEAN,
+  ts TIMESTAMP(3), dt DATE, tm TIME(0), lt TIMESTAMP_LTZ(3)
+) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
+
+SHOW TABLES;
+CREATE VIEW v AS SELECT id FROM t;
+SHOW TABLES;
+SHOW VIEWS;
+SHOW CATALOGS;
+SHOW DATABASES;
+SHOW CURRENT CATALOG;
+SHOW CURRENT DATABASE;
+CREATE DATABASE other;
+SHOW DATABASES;
+USE other;
+SHOW TABLES;
+SELECT * FROM t;
+SELECT id FROM default_database.t WHERE id = 1;
+CREATE TABLE here (x INT) WITH ('connector' = 'blackhole');
+SHOW TABLES;
+USE default_database;
+SHOW TABLES LIKE 't%';
+SHOW TABLES IN other;
+USE nowhere;
+USE CATALOG default_catalog;
+SHOW CURRENT DATABASE;
+DROP DATABASE other CASCADE;

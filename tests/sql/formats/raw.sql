@@ -1,0 +1,10 @@
+CREATE TABLE lines (line STRING) WITH ('connector' = 'filesystem', 'path' = '${DATA}/lines.txt', 'format' = 'raw');
+SELECT * FROM lines;
+SELECT CHAR_LENGTH(line) AS n, UPPER(line) AS u FROM lines;
+SELECT line FROM lines WHERE line LIKE '%line%';
+CREATE TABLE bytes_of (line BYTES) WITH ('connector' = 'filesystem', 'path' = '${DATA}/lines.txt', 'format' = 'raw');
+SELECT * FROM bytes_of;
+CREATE TABLE two (a STRING, b STRING) WITH ('connector' = 'filesystem', 'path' = '${DATA}/lines.txt', 'format' = 'raw');
+SELECT * FROM two;
+CREATE TABLE json_lines (line STRING) WITH ('connector' = 'filesystem', 'path' = '${DATA}/more.json', 'format' = 'raw');
+SELECT JSON_VALUE(line, '$.s') AS s, JSON_VALUE(line, '$.nothing') AS n, JSON_EXISTS(line, '$.a') AS has_a FROM json_lines;

@@ -1,0 +1,26 @@
+CREATE TABLE t (
+  id INT, a INT, b BIGINT, d DOUBLE, f FLOAT, m DECIMAL(10, 2), s STRING, bo BOOLEAN,
+  ts TIMESTAMP(3), dt DATE, tm TIME(0), lt TIMESTAMP_LTZ(3)
+) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
+
+SELECT id FROM t WHERE a > 0;
+SELECT id FROM t WHERE a > 0 AND bo;
+SELECT id FROM t WHERE a > 0 OR bo;
+SELECT id FROM t WHERE NOT bo;
+SELECT id FROM t WHERE a <> 10;
+SELECT id FROM t WHERE TRUE;
+SELECT id FROM t WHERE FALSE;
+SELECT id FROM t WHERE CAST(NULL AS BOOLEAN);
+SELECT id FROM t WHERE s = 'apple' OR (a = 10 AND b IS NULL);
+SELECT id FROM t WHERE s > 'a' AND s < 'b';
+SELECT id FROM t WHERE d = 0;
+SELECT id FROM t WHERE m >= 1.1 AND m < 100;
+SELECT id FROM t WHERE id = 4 OR 100 / a > 20;
+SELECT id FROM t WHERE a <> 0 AND 100 / a > 20;
+SELECT id FROM t WHERE f = 0.1;
+SELECT id FROM t WHERE f = CAST(0.1 AS FLOAT);
+SELECT id FROM t WHERE dt >= DATE '2024-01-01' AND ts < TIMESTAMP '2024-06-01 00:00:00';
+SELECT id FROM t WHERE dt > '2024-01-01';
+SELECT id FROM t WHERE ts = '1970-01-01 00:00:00';
+SELECT id FROM t WHERE a > '5';
+SELECT id FROM t WHERE tm > TIME '06:07:08';

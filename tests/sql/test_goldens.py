@@ -1,0 +1,113 @@
+"""Every golden script gives what real Flink gives, whatever the size of batches; see golden.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sql.golden import FOLDER, Answer, Script, answers, events_of, header, lines_of, run, scripts
+from tests.sql.record import ask
+
+SCRIPTS = scripts()
+DIFFERENCES = FOLDER / "differences.md"
+DEFAULT = 4096
+BATCH_SIZES = (1, 3, DEFAULT)
+
+each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.name)
+
+
+def flink_says(script: Script) -> dict[int, Answer]:
+    """The recorded answers; fails where they are of another script or other data."""
+    first, *events = events_of(script.beside(".expected.jsonl").read_text())
+    assert first == header(script), f"{script.name} has changed: record it with python -m tests.sql.record"
+    return answers(script, events)
+
+
+def wanted(script: Script) -> dict[int, Answer]:
+    """What we must say: Flink's answers, but our own where the script says that they differ."""
+    expected = flink_says(script)
+    if script.differs:
+        own = answers(script, events_of(script.beside(".ours.jsonl").read_text()))
+        assert own.keys() <= script.differs.keys()
+        for number in script.differs:
+            assert own.get(number) != expected.get(number), f"statement {number} does not differ any more"
+            expected.pop(number, None)
+        expected |= own
+    return expected
+
+
+def difference(script: Script, found: dict[int, Answer], expected: dict[int, Answer]) -> str:
+    """What a person needs to see why it failed."""
+    lines = []
+    for number, piece in enumerate(script.pieces):
+        if found.get(number) != expected.get(number):
+            lines += [f"statement {number}, line {piece.position.line}: {piece.sql}"]
+            lines += ["  wanted", *shown(expected.get(number)), "  found", *shown(found.get(number))]
+    return "\n".join(lines)
+
+
+def shown(answer: Answer | None) -> list[str]:
+    return ["    " + line for line in ([str(answer)] if not isinstance(answer, list) else answer)]
+
+
+@pytest.mark.parametrize("rows_per_read", BATCH_SIZES)
+@each_script
+def test_goldens(script: Script, rows_per_read: int, tmp_path: Path, update: bool) -> None:
+    events, messages = run(script, tmp_path, rows_per_read)
+    own = [e for e in events if e["stmt"] in script.differs]
+    if update and rows_per_read == DEFAULT:
+        _write(script.beside(".errors.txt"), messages)
+        _write(script.beside(".ours.jsonl"), lines_of(own))
+    found, expected = answers(script, events), wanted(script)
+    assert found == expected, difference(script, found, expected)
+    if rows_per_read == DEFAULT:
+        assert messages == _read(script.beside(".errors.txt"))
+
+
+def _write(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    if text:
+        path.write_text(text)
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def test_differences_are_listed(update: bool) -> None:
+    parts = [p for s in SCRIPTS for p in described(s)]
+    text = DIFFERENCES.read_text().partition("\n## ")[0].rstrip() + "\n\n" + "\n".join(parts)
+    if update:
+        DIFFERENCES.write_text(text)
+    assert DIFFERENCES.read_text() == text
+
+
+def described(script: Script) -> list[str]:
+    """A section of differences.md for each statement that differs."""
+    sections = []
+    theirs, ours = flink_says(script), wanted(script)
+    for number, reason in script.differs.items():
+        sides = [("Flink", theirs.get(number)), ("here", ours.get(number))]
+        answers_text = "".join(f"{who}:\n" + "\n".join(shown(a)) + "\n\n" for who, a in sides)
+        sql = script.pieces[number].sql
+        sections.append(f"## {script.name}, statement {number}\n\n{reason}\n\n```sql\n{sql};\n```\n\n{answers_text}")
+    return sections
+
+
+def test_no_file_is_left_over() -> None:
+    known = {s.path.with_suffix("") for s in SCRIPTS}
+    beside = {p.with_name(p.name.split(".")[0]) for p in FOLDER.glob("*/*.*") if p.parent.name not in ("data",)}
+    assert {p for p in beside if p.parent.name != "__pycache__"} == known
+
+
+@pytest.mark.oracle
+@pytest.mark.slow
+@each_script
+def test_flink_still_says_so(script: Script, flink: Any) -> None:
+    """Asks the real Flink again."""
+    first, *kept = events_of(script.beside(".expected.jsonl").read_text())
+    assert first == header(script)
+    found, expected = answers(script, ask(flink, script)), answers(script, kept)
+    assert found == expected, difference(script, found, expected)
