@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -32,6 +33,7 @@ class EngineCollector:
         yield self._job_rows()
         yield from self._operators()
         yield from self._rules()
+        yield _counter("cpu_seconds", "CPU time of the process", time.process_time())
         yield GaugeMetricFamily("sqlengine_memory_bytes", "Resident memory of the process", resident_bytes())
 
     def _sinks(self) -> Metric:

@@ -102,7 +102,8 @@ class Registry:
     def recover(self) -> None:
         """Plans all jobs as they were, which gives the catalog; the plans are kept for the graphs that come next."""
         jobs = [j for j in self.jobs() if j.state in LIVE]
-        plans = plan_texts([self.text(j) for j in jobs], Catalog(), self._settings)
+        # In this process: no stream runs yet that planning could hold up.
+        plans = plan_texts([self.text(j) for j in jobs], Catalog(), self._settings, child=False)
         for job, plan in zip(jobs, plans, strict=True):
             if isinstance(plan, SqlError):
                 log.error("job %s cannot be planned any more: %s", job.name, plan)

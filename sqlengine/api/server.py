@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 import waitress
@@ -40,9 +41,15 @@ class HttpServer:
             return
         self._in_thread(lambda: wasyncore.dispatcher.close(self._server))
         self._server.task_dispatcher.shutdown(timeout=STOP_S)
+        deadline = time.monotonic() + STOP_S
+        while self._unsent() and time.monotonic() < deadline:
+            time.sleep(0.005)
         self._in_thread(lambda: wasyncore.close_all(self._connections))
         if self._thread.ident is not None:
             self._thread.join(STOP_S)
+
+    def _unsent(self) -> bool:
+        return any(getattr(c, "total_outbufs_len", 0) for c in list(self._connections.values()))
 
     def _in_thread(self, work: Callable[[], None]) -> None:
         """Connections belong to the thread that serves them."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.service.harness import User, running
+from tests.service.harness import User, eventually, running
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def user(data: Path) -> Iterator[User]:
+def server(data: Path) -> Iterator[User]:
     with running(data) as (_, user):
         user.prepare()
         yield user
+
+
+@pytest.fixture
+def user(server: User, data: Path) -> Iterator[User]:
+    """A user of the module's server, on which only the jobs of `User.prepare` run."""
+    yield server
+    for path in (data / "jobs").iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    eventually(lambda: not any(j["origin"] == "folder" for j in server.jobs()), "the end of the folder's jobs")
+    for job in sorted(server.jobs(), key=lambda j: bool(j["defines"])):
+        if job["name"] not in ("tables", "timed", "all"):
+            server.client.delete(f"/api/v1/jobs/{job['name']}", take_over="true")

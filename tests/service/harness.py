@@ -73,9 +73,12 @@ class User:
     def job(self, name: str) -> Any:
         return self.client.get(f"/api/v1/jobs/{name}")
 
+    def jobs(self) -> list[dict[str, Any]]:
+        found: Any = self.client.get("/api/v1/jobs")["jobs"]
+        return list(found)
+
     def states(self) -> dict[str, str]:
-        jobs: Any = self.client.get("/api/v1/jobs")["jobs"]
-        return {j["name"]: j["state"] for j in jobs}
+        return {j["name"]: j["state"] for j in self.jobs()}
 
     def graph_version(self) -> int:
         text = self.client.get_text("/api/v1/jobs/all/explain")

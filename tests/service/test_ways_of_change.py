@@ -52,7 +52,11 @@ def test_a_broken_rule_is_refused_and_the_old_version_runs_on(way: Way, user: Us
     good = rule(name, "amount > 5")
     way.submit(name, good)
     broken = {
-        f"INSERT INTO alerts\nSELECT '{name}', id\nFROM events WHERE amont > 5": ("3:19: unknown column 'amont'", "'amount'"),
+        f"INSERT INTO alerts\nSELECT '{name}', id\nFROM events WHERE amont > 5": (
+            "3:19",
+            "unknown column 'amont'",
+            "'amount'",
+        ),
         rule(name, "REGEXP(word, '(')"): ("invalid regular expression '('", "unclosed group"),
         f"INSERT INTO alerts SELEKT '{name}', id FROM events": ("1:20", "SELEKT"),
         "SELECT id FROM events": ("QUERY has no place in a job", "sql run"),
@@ -75,6 +79,6 @@ def test_a_rule_that_was_never_good_leaves_no_trace(way: Way, user: User) -> Non
         way.submit(name, rule(name, "amont > 5"))
     assert name not in way.list()
     if way.origin == "folder":
-        (user_file := next(p for p in [getattr(way, "folder") / f"{name}.sql"])).unlink()
+        (user_file := next(p for p in [way.folder / f"{name}.sql"])).unlink()
         eventually(lambda: not user.client.get("/api/v1/jobs")["refused_files"])
         assert not user_file.exists()

@@ -91,16 +91,20 @@ class Folder(Rest):
         path = self.folder / f"{name}.sql"
         before = self._refusal(path)
         path.write_text(sql)
-        eventually(lambda: self._refusal(path) not in (None, before) or self._runs(name, sql), f"the end of '{path}'")
-        if (told := self._refusal(path)) is not None:
-            raise Rejected(told)
 
-    def _runs(self, name: str, sql: str) -> bool:
-        return name in self.user.states() and self.user.job(name)["sql"] == sql
+        def taken() -> bool:
+            told = self._refusal(path)
+            if told is not None and told != before:
+                raise Rejected(told)
+            return told is None and name in self.user.states() and self.user.job(name)["sql"] == sql
+
+        eventually(taken, f"taking '{path}'")
 
     def _refusal(self, path: Path) -> str | None:
         refused = self._ask("GET", "")["refused_files"]
-        return next((f"{r['error']['detail']} {r['error']['hint']}" for r in refused if r["file"] == str(path)), None)
+        return next(
+            (f"{r['error']['detail']} {r['error'].get('hint')}" for r in refused if r["file"] == str(path)), None
+        )
 
     def remove(self, name: str) -> None:
         (self.folder / f"{name}.sql").unlink()

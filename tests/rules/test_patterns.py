@@ -1,0 +1,129 @@
+"""LIKE, regular expressions and networks: what they mean, and which are refused when a rule is added."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parser.errors import SqlError, UnsupportedError
+from rules.columns import Columns
+from rules.condition import Condition, Not, Predicate, Variable
+from rules.counters import Counters
+from rules.databases import compile_single
+from rules.java_regex import translate
+from rules.like import parse_like
+from rules.options import Options
+from rules.ruleset import RuleSet
+from tests.rules import naive
+
+S = Variable("s")
+JAVA = [json.loads(line) for line in (Path(__file__).parent / "java_find.jsonl").read_text("utf-8").splitlines()]
+ALPHABET = st.text("ab%_\\\nÉ", max_size=8)
+
+
+@given(text=ALPHABET, pattern=ALPHABET)
+@settings(max_examples=600, deadline=None, derandomize=True)
+def test_like_equals_its_definition(text: str, pattern: str) -> None:
+    assert parse_like(pattern).matches(text) == naive.like(text, naive.tokens(pattern, None))
+
+
+def test_like_takes_linear_time() -> None:
+    assert not parse_like("%a%a%a%a%a%a%a%a%a%a%a%b").matches("a" * 50_000)
+
+
+@pytest.mark.parametrize(("pattern", "text", "answer"), JAVA)
+def test_regular_expressions_mean_what_java_says(pattern: str, text: str, answer: str) -> None:
+    """Recorded with `java JavaFind.java` (JDK 17)."""
+    if answer == "error":
+        with pytest.raises(SqlError):
+            translate(pattern)
+        return
+    java = translate(pattern)
+    assert str(java.exact.search(text) is not None).lower() == answer
+    if answer == "true":
+        assert len(text) >= java.least
+        scan, found = compile_single([java.superset], Counters(), None), []
+        if scan is not None:
+            scan(text.encode(), lambda *match: found.append(match))
+            assert found
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "message"),
+    [
+        ("LIKE", ("a!", "!"), "invalid escape sequence in LIKE pattern 'a!'"),
+        ("LIKE", ("!ab", "!"), "invalid escape sequence in LIKE pattern '!ab'"),
+        ("LIKE", ("a", "!!"), "the escape of LIKE must be one character, not '!!'"),
+        ("LIKE", ("a", ""), "the escape of LIKE must be one character, not ''"),
+        ("REGEXP", "a(b", "invalid regular expression 'a(b'"),
+        ("REGEXP", "a{2", "invalid regular expression 'a{2'"),
+        ("REGEXP", "[b-a]", "invalid regular expression '[b-a]'"),
+        ("CIDR_MATCH", "10.0.0/8", "invalid network '10.0.0/8'"),
+        ("=", b"x", "the rule engine cannot compare with b'x'"),
+        ("SOUNDS LIKE", "x", "the rule engine knows no predicate 'SOUNDS LIKE' on 's'"),
+    ],
+)
+def test_bad_literals_are_found_when_the_rule_is_added(operator: str, value: object, message: str) -> None:
+    before = RuleSet.empty().change({"good": Predicate(S, "=", "a")})
+    with pytest.raises(SqlError) as error:
+        before.change({"bad": Predicate(S, operator, value)})  # type: ignore[arg-type]
+    assert error.value.message == message
+    assert matching(before, ["a"]) == ["good"]
+
+
+def test_what_is_not_translated_is_named() -> None:
+    with pytest.raises(UnsupportedError, match="the flag u"):
+        translate("(?u)x")
+
+
+def matching(rules: RuleSet, texts: list[str | None]) -> list[str]:
+    found = rules.match(Columns({"s": pa.array(texts, pa.string())}), len(texts))
+    return [rules.ids[rule] for rule in found.rules.tolist()]
+
+
+HARD: dict[str, Condition] = {
+    "hard": Predicate(S, "REGEXP", "^(?:a|aa|a?b?)+$"),
+    "not hard": Not(Predicate(S, "REGEXP", "^(?:a|aa|a?b?)+$")),
+    "plain": Predicate(S, "LIKE", ("%!", None)),
+}
+
+
+@pytest.mark.parametrize("access", [True, False])
+def test_a_pattern_that_takes_too_long_is_an_error_and_not_false(access: bool) -> None:
+    rules = RuleSet.empty(Options(regex_timeout=0.02, access=access)).change(HARD)
+    texts = ["aab", "a" * 40 + "!", None, "c"]
+    found = rules.match(Columns({"s": pa.array(texts)}), len(texts))
+    pairs = [(row, rules.ids[rule]) for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)]
+    assert pairs == [(0, "hard"), (1, "plain"), (3, "not hard")]
+    reason = "the regular expression '^(?:a|aa|a?b?)+$' took longer than 0.02 s"
+    assert found.errors == [(1, "hard", reason), (1, "not hard", reason)]
+    assert rules.counters.regex_timeouts == 1
+
+
+def test_false_and_error_is_false() -> None:
+    hard = HARD["hard"]
+    from rules.condition import And, Or
+
+    rules = RuleSet.empty(Options(regex_timeout=0.02)).change(
+        {
+            "and false": And((hard, Predicate(S, "=", "x"))),
+            "or true": Or((hard, Predicate(S, "LIKE", ("a%", None)))),
+            "and true": And((hard, Predicate(S, "LIKE", ("a%", None)))),
+        }
+    )
+    found = rules.match(Columns({"s": pa.array(["a" * 40 + "!"])}), 1)
+    assert [rules.ids[r] for r in found.rules] == ["or true"]
+    assert [name for _, name, _ in found.errors] == ["and true"]
+
+
+def test_networks() -> None:
+    rules = RuleSet.empty().change({n: Predicate(S, "CIDR_MATCH", n) for n in ("10.0.0.0/8", "fe80::/10", "10.1.2.3")})
+    texts = ["10.1.2.3", "fe80::1%eth0", "::ffff:10.0.0.1", "10.0.0.256", "010.0.0.1", "", None, "10.1.2.3 "]
+    found = rules.match(Columns({"s": pa.array(texts)}), len(texts))
+    pairs = [(row, rules.ids[rule]) for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)]
+    assert pairs == [(0, "10.0.0.0/8"), (0, "10.1.2.3"), (1, "fe80::/10")]

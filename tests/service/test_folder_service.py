@@ -1,0 +1,163 @@
+"""The watched folder of a real server: what comes of edits, renames, half-written files and big check-outs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.harness import WINDOW, User, eventually, rule
+
+
+@pytest.fixture
+def folder(data: Path) -> Path:
+    return data / "jobs"
+
+
+def refused_files(user: User) -> dict[str, Any]:
+    listed: Any = user.client.get("/api/v1/jobs")["refused_files"]
+    return {Path(r["file"]).name: r["error"] for r in listed}
+
+
+def wait_for(user: User, **states: str | None) -> None:
+    """Until the jobs are in these states; None: there is no such job. `__` in a name stands for a dot."""
+    wanted = {name.replace("__", "."): state for name, state in states.items()}
+    eventually(lambda: all(user.states().get(n) == s for n, s in wanted.items()), f"{wanted}")
+
+
+def test_files_in_folders(user: User, folder: Path) -> None:
+    (folder / "team" / "night").mkdir(parents=True)
+    (folder / "team" / "night" / "a.sql").write_text(rule("team.night.a"))
+    wait_for(user, team__night__a="running")
+    (folder / "team" / "night").rename(folder / "team" / "day")
+    wait_for(user, team__night__a=None, team__day__a="running")
+    assert user.fired() == {"team.night.a"}  # its text, which names the rule, is the same
+    (folder / "team" / "day" / "a.sql").unlink()
+    wait_for(user, team__day__a=None)
+    assert user.fired() == set()
+
+
+def test_a_renamed_file_keeps_a_half_full_window(user: User, folder: Path) -> None:
+    user.write("timed", {"id": 0, "ts": "2026-01-01 00:00:00"})
+    (folder / "window.sql").write_text(WINDOW)
+    wait_for(user, window="running")
+    user.write("timed", *({"id": n, "ts": f"2026-01-01 00:01:0{n}"} for n in range(1, 4)))
+    eventually(lambda: user.metric("sqlengine_records_in_total") and user.job("window")["state"] == "running")
+    (folder / "window.sql").rename(folder / "renamed.sql")
+    wait_for(user, window=None, renamed="running")
+    user.write("timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 9, "ts": "2026-01-01 00:05:00"})
+    assert eventually(lambda: user.read("counts")) == [{"n": 4, "least": 1}]
+    assert [v["version"] for v in history(user, "renamed")] == [1]
+    (folder / "renamed.sql").unlink()
+    wait_for(user, renamed=None)
+
+
+def history(user: User, name: str) -> list[dict[str, Any]]:
+    versions: Any = user.client.get(f"/api/v1/jobs/{name}/history")["versions"]
+    return list(versions)
+
+
+def test_a_half_written_file_is_not_taken(user: User, folder: Path) -> None:
+    text = rule("half")
+    with (folder / "half.sql").open("w") as file:
+        for part in (text[:20], text[20:45], text[45:]):
+            file.write(part)
+            file.flush()
+            time.sleep(0.1)
+    wait_for(user, half="running")
+    assert [v["sql"] for v in history(user, "half")] == [text]
+    (folder / "half.sql").unlink()
+    wait_for(user, half=None)
+
+
+def test_bad_files_are_shown_and_go_when_they_are_good(user: User, folder: Path) -> None:
+    (folder / "binary.sql").write_bytes(bytes(range(256)))
+    (folder / "my rule.sql").write_text(rule("x"))
+    (folder / "empty.sql").write_text("  \n")
+    (folder / "typo.sql").write_text("INSERT INTO alerts SELECT 'typo', idd FROM events")
+    found = eventually(lambda: len(refused_files(user)) == 4 and refused_files(user))
+    assert "is not UTF-8" in found["binary.sql"]["message"]
+    assert "is not a job name" in found["my rule.sql"]["message"]
+    assert "is empty" in found["empty.sql"]["message"]
+    assert (found["typo.sql"]["line"], found["typo.sql"]["column"]) == (1, 35)
+    assert all(e["hint"] for e in found.values())
+    assert user.fired() == set()
+    (folder / "typo.sql").write_text(rule("typo"))
+    wait_for(user, typo="running")
+    for path in folder.glob("*.sql"):
+        path.unlink()
+    wait_for(user, typo=None)
+    eventually(lambda: not refused_files(user), "an empty list of refused files")
+
+
+def test_jobs_wait_for_their_table(user: User, folder: Path) -> None:
+    (folder / "late.sql").write_text("INSERT INTO late_table SELECT id FROM events WHERE amount = 77")
+    wait_for(user, late="waiting")
+    assert "late_table" in user.job("late")["reason"]
+    user.fired(amount=77)
+    (folder / "table.sql").write_text(
+        "CREATE TABLE late_table (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'late', 'format' = 'json')"
+    )
+    wait_for(user, late="running", table="defined")
+    event = user.event(amount=77)
+    user.write("events", event)
+    assert eventually(lambda: user.read("late")) == [{"id": event["id"]}]
+    (folder / "late.sql").unlink()
+    wait_for(user, late=None)
+    (folder / "table.sql").unlink()
+    wait_for(user, table=None)
+
+
+def test_hundreds_of_files_are_one_change(user: User, folder: Path) -> None:
+    before = user.graph_version()
+    several = folder / "many"
+    staging = folder.parent / "staging"
+    staging.mkdir()
+    for n in range(300):
+        (staging / f"r{n}.sql").write_text(rule(f"m{n}", f"amount = {n + 1000} OR LOWER(word) LIKE '%needle{n}x%'"))
+    (staging / "bad.sql").write_text(rule("bad", "amont = 1"))
+    os.rename(staging, several)
+    eventually(lambda: user.states().get("many.r299") == "running", "300 jobs")
+    assert sum(s == "running" for n, s in user.states().items() if n.startswith("many.")) == 300
+    assert user.graph_version() == before + 1
+    assert user.fired("a NEEDLE7x b", 1299) == {"m7", "m299"}
+    assert list(refused_files(user)) == ["bad.sql"]
+    for path in several.iterdir():
+        path.unlink()
+    eventually(lambda: not any(n.startswith("many.") for n in user.states()), "the end of 300 jobs")
+    assert user.graph_version() == before + 2
+    assert user.fired("a NEEDLE7x b", 1299) == set()
+
+
+def test_a_file_does_not_touch_the_job_of_another_origin(user: User, folder: Path) -> None:
+    user.submit("mine", rule("mine"))
+    (folder / "mine.sql").write_text(rule("theirs"))
+    told = eventually(lambda: refused_files(user).get("mine.sql"))
+    assert told["message"] == "job 'mine' belongs to rest"
+    assert "--take-over" in told["hint"]
+    (folder / "mine.sql").rename(folder / "other.sql")
+    wait_for(user, other="running", mine="running")
+    assert user.fired() == {"mine", "theirs"}
+    (folder / "other.sql").unlink()
+    wait_for(user, other=None)
+    user.client.delete("/api/v1/jobs/mine")
+    assert user.fired() == set()
+
+
+def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> None:
+    (folder / "edit.sql").write_text(rule("edit"))
+    wait_for(user, edit="running")
+    (folder / "edit.sql").write_text("nonsense")
+    eventually(lambda: "edit.sql" in refused_files(user))
+    assert user.fired() == {"edit"}
+    (folder / "edit.sql").rename(folder / "moved.sql")
+    eventually(lambda: "edit.sql" not in refused_files(user))
+    assert user.fired() == {"edit"}
+    (folder / "moved.sql").write_text(rule("moved"))
+    wait_for(user, edit=None)
+    eventually(lambda: user.fired() == {"moved"})
+    (folder / "moved.sql").unlink()
+    wait_for(user, moved=None)

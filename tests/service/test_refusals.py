@@ -1,0 +1,101 @@
+"""Who may change what: origins, definitions that others use, topics that jobs read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.service.harness import TABLES, User, rule
+from tests.service.ways import WAYS, Rejected, Way
+
+
+def test_another_origin_must_take_the_job_over(user: User) -> None:
+    user.submit("owned", rule("owned"))
+    error = user.refused(lambda: user.client.request("PUT", "/api/v1/jobs/owned", b"x", {}) and None)
+    assert error.status == 400  # its own origin may: the text is at fault
+    answer = user.command(op="submit", name="owned", sql=rule("stolen"))
+    assert answer["error"]["message"] == "job 'owned' belongs to rest"
+    assert answer["error"]["status"] == 409
+    assert "take it over" in answer["error"]["hint"]
+    assert user.command(op="remove", name="owned")["status"] == "refused"
+    assert user.fired() == {"owned"}
+    assert user.command(op="submit", name="owned", sql=rule("stolen"), take_over=True)["status"] == "replaced"
+    assert user.fired() == {"stolen"}
+    assert user.job("owned")["origin"] == "topic"
+    error = user.refused(lambda: user.client.delete("/api/v1/jobs/owned"))
+    assert (error.status, error.message) == (409, "job 'owned' belongs to topic")
+    user.client.delete("/api/v1/jobs/owned", take_over="true")
+    assert user.fired() == set()
+
+
+TABLE = "CREATE TABLE shared_{n} ({columns}) WITH ('connector' = 'topic', 'topic' = 'shared{n}', 'format' = 'json')"
+
+
+def test_a_definition_in_use_is_neither_removed_nor_changed(user: User) -> None:
+    old = TABLE.format(n=1, columns="id BIGINT")
+    user.submit("definition", old)
+    for name in ("user-a", "user-b"):
+        user.submit(name, "INSERT INTO shared_1 SELECT id FROM events")
+    error = user.refused(lambda: user.client.delete("/api/v1/jobs/definition"))
+    assert (error.status, error.message) == (409, "'shared_1' is used by user-a, user-b")
+    assert error.hint
+    error = user.refused(lambda: user.submit("definition", TABLE.format(n=1, columns="id STRING")))
+    assert error.status == 409
+    assert all(n in str(error) + str(error.hint) for n in ("shared_1", "user-a", "user-b")), error
+    assert user.job("definition")["sql"] == old
+    assert user.submit("again", old)["status"] == "added"  # the same definition again is no conflict
+    error = user.refused(lambda: user.submit("other", TABLE.format(n=1, columns="id INT")))
+    assert "shared_1" in str(error)
+    for name in ("user-a", "user-b"):
+        user.client.delete(f"/api/v1/jobs/{name}")
+    user.client.delete("/api/v1/jobs/again")
+    assert user.submit("definition", TABLE.format(n=1, columns="id STRING"))["status"] == "replaced"
+    user.client.delete("/api/v1/jobs/definition")
+
+
+def test_users_of_a_definition_may_go_with_it(user: User) -> None:
+    user.submit("both", TABLE.format(n=2, columns="id BIGINT") + ";\nINSERT INTO shared_2 SELECT id FROM events")
+    assert user.client.delete("/api/v1/jobs/both")["status"] == "removed"
+    error = user.refused(lambda: user.submit("alone", "INSERT INTO shared_2 SELECT id FROM events"))
+    assert "unknown table 'shared_2'" in error.message
+
+
+def test_a_topic_in_use_is_not_deleted(user: User) -> None:
+    error = user.refused(lambda: user.client.delete("/api/v1/topics/events"))
+    assert (error.status, error.message) == (409, "topic 'events' is used by all")
+    assert user.fired() == set()
+    user.topic("free")
+    assert user.client.delete("/api/v1/topics/free") == {"deleted": "free"}
+
+
+@pytest.mark.parametrize("way", [w for w in WAYS if w.origin != "folder"], ids=lambda w: w.origin)
+def test_what_does_not_exist(way: type[Way], user: User, data) -> None:
+    found = way(user, data / "jobs")  # type: ignore[call-arg]
+    for attempt in (found.remove, found.start, found.stop, found.history, lambda n: found.rollback(n, 1)):
+        with pytest.raises(Rejected, match="job 'ghost' (does not exist|has no version)"):
+            attempt("ghost")
+    user.submit(f"real-{found.origin}", rule("real"))
+    with pytest.raises(Rejected, match=r"has no version 7[\s\S]*versions: 1\b"):
+        found.rollback(f"real-{found.origin}", 7)
+
+
+def test_starting_and_stopping_twice_changes_nothing(user: User) -> None:
+    user.submit("twice", rule("twice"))
+    assert user.client.post("/api/v1/jobs/twice/start")["status"] == "unchanged"
+    for _ in range(2):
+        assert user.client.post("/api/v1/jobs/twice/stop")["status"] == "stopped"
+    assert user.fired() == set()
+    assert user.client.post("/api/v1/jobs/twice/start")["status"] == "started"
+    assert user.fired() == {"twice"}
+    assert user.submit("twice", rule("twice"))["status"] == "unchanged"
+    user.client.delete("/api/v1/jobs/twice")
+
+
+def test_a_job_that_only_defines_can_be_stopped_by_nobody(user: User) -> None:
+    user.submit("only-defines", TABLE.format(n=3, columns="id BIGINT"))
+    user.submit("its-user", "INSERT INTO shared_3 SELECT id FROM events")
+    user.client.post("/api/v1/jobs/only-defines/start")
+    assert user.job("only-defines")["state"] == "defined"
+    user.client.post("/api/v1/jobs/its-user/stop")
+    user.client.delete("/api/v1/jobs/its-user")
+    user.client.delete("/api/v1/jobs/only-defines")
+    assert TABLES

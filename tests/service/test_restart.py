@@ -1,0 +1,72 @@
+"""`sql serve` as a process: SIGTERM ends it in good order, SIGKILL in none; jobs, versions and history outlive both."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.service.harness import WINDOW, Process, User, eventually, rule
+
+
+def history(user: User, name: str) -> list[tuple[int, str]]:
+    versions: Any = user.client.get(f"/api/v1/jobs/{name}/history")["versions"]
+    return [(v["version"], v["sql"]) for v in versions]
+
+
+def test_three_lives(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Process(data) as server:
+        user = server.user()
+        user.prepare()
+        user.submit("kept", rule("kept", "amount > 5"))
+        user.submit("kept", rule("kept", "amount > 7"))
+        user.submit("stopped", rule("stopped"))
+        user.client.post("/api/v1/jobs/stopped/stop")
+        user.submit("gone", rule("gone"))
+        user.client.delete("/api/v1/jobs/gone")
+        user.submit("window", WINDOW)
+        (data / "jobs" / "file.sql").write_text(rule("file"))
+        eventually(lambda: user.states().get("file") == "running")
+        user.write("timed", *({"id": n, "ts": f"2026-01-01 00:01:0{n}"} for n in range(1, 4)))
+        assert user.fired(amount=8) == {"kept", "file"}
+        before = (user.states(), history(user, "kept"), history(user, "gone"))
+        assert server.end(signal.SIGTERM) == 0, server.said()
+        assert "Traceback" not in server.said()
+        assert server.said().splitlines()[-1].endswith("stopped")
+
+    (data / "jobs" / "file.sql").rename(data / "jobs" / "renamed.sql")
+    for end in (signal.SIGKILL, signal.SIGINT):
+        with Process(data) as server:
+            again = server.user()
+            again._numbers = user._numbers
+            states = again.states()
+            assert {**states, "file": states["renamed"]}.items() >= before[0].items(), states
+            assert "file" not in states
+            assert (history(again, "kept"), history(again, "gone")) == before[1:]
+            assert again.fired(amount=8) == {"kept", "file"}
+            assert again.fired(amount=6) == {"file"}
+            code = server.end(end)
+            assert code == (0 if end is signal.SIGINT else -signal.SIGKILL), server.said()
+            assert "Traceback" not in server.said()
+
+    with Process(data) as server:
+        last = server.user()
+        last._numbers = user._numbers
+        last.write("timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 9, "ts": "2026-01-01 00:05:00"})
+        assert eventually(lambda: last.read("counts")) == [{"n": 4, "least": 1}]
+        assert last.client.post("/api/v1/jobs/kept/rollback", version=1)["version"] == 3
+        assert last.fired(amount=6) == {"kept", "file"}
+        again_gone = last.submit("gone", rule("gone"))
+        assert (again_gone["status"], again_gone["version"]) == ("replaced", 2)
+
+
+def test_a_second_process_on_the_folder_says_so(tmp_path: Path) -> None:
+    with Process(tmp_path / "data") as server:
+        server.user()
+        with Process(tmp_path / "data") as second:
+            assert second.process.wait(30) == 1
+            said = second.said()
+            assert f"is in use by the process {server.process.pid}" in said
+            assert "hint:" in said
+            assert "Traceback" not in said
