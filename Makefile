@@ -25,7 +25,7 @@ setup-spark: $(SPARK) ## add Spark to .venv
 
 $(BIN)/python:
 	@[ -n "$(PYTHON)" ] || { echo "needs Python 3.11 or newer: make setup PYTHON=/path/to/python3" >&2; exit 1; }
-	$(if $(UV),"$(UV)" venv --quiet --allow-existing --python "$(PYTHON)" $(VENV),"$(PYTHON)" -m venv $(VENV))
+	$(if $(UV),"$(UV)" venv --quiet --seed --allow-existing --python "$(PYTHON)" $(VENV),"$(PYTHON)" -m venv $(VENV))
 
 INSTALL = $(if $(UV),"$(UV)" pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 

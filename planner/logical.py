@@ -311,3 +311,10 @@ LogicalPlan: TypeAlias = (
 )
 
 STATEFUL = (WindowAggregate,)
+
+
+def time_origin(plan: LogicalPlan) -> str:
+    """The digest of the node that the rows have their watermark from: a table's, a window's, or a union's own."""
+    while isinstance(plan, Filter | Project | WindowAssign | Sink):
+        plan = plan.input
+    return plan.digest

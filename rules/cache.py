@@ -116,8 +116,9 @@ def _counts(starts: Growing, slots: Index) -> Ints:
 
 _NONE = np.empty(0, np.int64)
 _TRUTHS = np.empty(0, np.int8)
-# A probe of this many values decides whether looking them up pays, for the next _PERIOD values.
-_PROBE, _PERIOD, _WORTH = 2_000, 20_000, 0.05
+# After _WARM_UP values, in which little can be found yet, a probe of _PROBE decides whether looking them up pays; if
+# not, the next _PERIOD are not looked up.
+_WARM_UP, _PROBE, _PERIOD, _WORTH = 5_000, 5_000, 50_000, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ class ValueCache:
     _looked_up: int = 0
     _found: int = 0
     _off: int = 0
+    _warm_up: int = _WARM_UP
 
     @property
     def is_on(self) -> bool:
@@ -159,11 +161,14 @@ class ValueCache:
         return found
 
     def _judge(self, looked_up: int, found: int) -> None:
+        if self._warm_up > 0:
+            self._warm_up -= looked_up
+            return
         self._looked_up += looked_up
         self._found += found
         if self._looked_up >= _PROBE:
             if self._found < _WORTH * self._looked_up:
-                self._off = _PERIOD
+                self._off, self._warm_up = _PERIOD, _WARM_UP
             self._looked_up = self._found = 0
 
     def remember(self, values: Sequence[Hashable], first: int, pairs: int) -> Lost:

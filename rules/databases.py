@@ -9,6 +9,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -142,16 +143,12 @@ def _sum(payload: bytes) -> bytes:
 def _store(path: Path, payload: bytes) -> None:
     """Writes the file whole or not at all. A folder that cannot be written is as good as none."""
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(_FORMAT + _sum(payload) + payload)
-        temporary.replace(path)
-        _drop_oldest(path.parent)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-
-
-def _drop_oldest(folder: Path) -> None:
-    files = sorted(folder.glob("*.hs"), key=lambda f: f.stat().st_mtime)
-    for file in files[:-_MOST_FILES]:
-        file.unlink(missing_ok=True)
+        try:
+            temporary.write_bytes(_FORMAT + _sum(payload) + payload)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        for old in sorted(path.parent.glob("*.hs"), key=lambda f: f.stat().st_mtime)[:-_MOST_FILES]:
+            old.unlink(missing_ok=True)

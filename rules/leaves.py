@@ -182,22 +182,23 @@ def _network(text: str) -> Network:
 
 
 def expected_share(leaf: Leaf, uses: int) -> float | None:
-    """A guess at how many of the rows have the leaf TRUE, to choose access sets by: what many rules ask for is common,
-    a long text is rare. None for leaves that are never looked up."""
+    """A guess at how many of the rows have the leaf TRUE, to choose access sets by: a long text is rare, a short one
+    and what many rules ask for is common. None for leaves that are never looked up."""
     match leaf.matching:
         case Opaque():
             return None
         case Nothing():
             return 0.0
         case Equal(values):
-            share = sum(0.01 if isinstance(v, str) else 0.05 for v in values)
+            share = sum(0.01 + 0.7 ** len(v) if isinstance(v, str) else 0.05 for v in values)
+        case LikePattern():
+            share = 0.005 + 0.6 ** max(1, len(leaf.matching.longest))
+            if leaf.matching.literals[0] or leaf.matching.literals[-1]:
+                share /= 2
         case Between():
             share = 0.5
-        case LikePattern():
-            share = 0.02 + 0.7 ** max(1, len(leaf.matching.longest) - 1)
         case JavaRegex():
             share = 0.3
         case _:
             share = 0.2
-    return min(share, 1.0) * (1 + 0.2 * uses)
-
+    return min(share, 1.0) * (1 + uses)

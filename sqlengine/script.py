@@ -24,7 +24,7 @@ def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") 
     if where == "spark":
         from sqlengine.executors.spark_runner import spark_runner
 
-        with spark_runner(data) as runner:
+        with spark_runner(data, rows_per_read) as runner:
             yield runner
         return
     broker = EmbeddedBroker(data, fsync="none", clock=wall_clock)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Protocol
 
 from parser import parse_pieces
@@ -65,19 +66,21 @@ class Runner(Protocol):
 
 @dataclass
 class EmbeddedRunner:
-    """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew."""
+    """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew. Each run writes as a
+    writer of its own, since its epochs begin at 1 and sinks drop epochs that a writer repeats."""
 
     environment: Environment
     factory: OperatorFactory
     rows_per_read: int = 4096
     idle: Callable[[], None] = lambda: None
+    _runs: Iterator[int] = field(default_factory=count)
 
     def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         runner = GraphRunner(
             SCRIPT,
             EmbeddedExecutor(self.factory),
-            self.environment,
+            replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
             NoLog(),
             None,
             None,

@@ -27,7 +27,7 @@ from udf.parsing import (
 )
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import Custom
-from udf.texts import local, to_text
+from udf.texts import instants, local, to_text
 from udf.vector import BoolArray, Errors, Vector
 
 _INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
@@ -160,7 +160,7 @@ def _placed(numbers: Int64s, present: BoolArray, target: DataType, zone: str) ->
     if target.root is not Root.TIMESTAMP_LTZ or zone == "UTC":
         return from_integers(numbers, present, target.arrow)
     naive = from_integers(numbers, present, pa.timestamp(target.arrow.unit))
-    return pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest").cast(target.arrow)
+    return instants(naive, zone)
 
 
 _Parser = Callable[[str], object]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from parser.types import DataType, Root
 from udf.arrays import rows_of, valid
 from udf.registry import KernelContext, Types, Values
+from udf.texts import instants, local
 
 Int64s = npt.NDArray[np.int64]
 DAY_MS = 86_400_000
@@ -146,16 +147,29 @@ def _next(numbers: Int64s, t: DataType, unit: str) -> Int64s:
 
 
 def floor_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
-    """The beginning of the unit (a literal) that a time is in; in UTC for TIMESTAMP_LTZ."""
-    n, t = ctx.num_rows, ctx.arg_types[0]
-    name = str(next(iter(rows_of(unit)), "DAY")).upper()
-    return from_integers(_floored(integers(value, n), t, name), valid(value, n), t.arrow)
+    """The beginning of the unit (a literal) that a time is in, by the clock of the session's zone for TIMESTAMP_LTZ."""
+    numbers, t, name = _by_the_clock(ctx, value, unit)
+    return _by_the_zone(ctx, _floored(numbers, t, name), value)
 
 
 def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
     """The beginning of the next unit, or the time itself where one begins."""
-    n, t = ctx.num_rows, ctx.arg_types[0]
-    name = str(next(iter(rows_of(unit)), "DAY")).upper()
-    numbers = integers(value, n)
+    numbers, t, name = _by_the_clock(ctx, value, unit)
     below = _floored(numbers, t, name)
-    return from_integers(np.where(below == numbers, numbers, _next(below, t, name)), valid(value, n), t.arrow)
+    return _by_the_zone(ctx, np.where(below == numbers, numbers, _next(below, t, name)), value)
+
+
+def _by_the_clock(ctx: KernelContext, value: Values, unit: Values) -> tuple[Int64s, DataType, str]:
+    """The time as the clock shows it, its type, and the unit's name."""
+    t = ctx.arg_types[0]
+    if t.root is Root.TIMESTAMP_LTZ:
+        value = local(value, ctx.zone)
+    return integers(value, ctx.num_rows), t, str(next(iter(rows_of(unit)), "DAY")).upper()
+
+
+def _by_the_zone(ctx: KernelContext, numbers: Int64s, value: Values) -> Values:
+    """Times of the clock as values of the argument's type."""
+    t, present = ctx.arg_types[0], valid(value, ctx.num_rows)
+    if t.root is not Root.TIMESTAMP_LTZ:
+        return from_integers(numbers, present, t.arrow)
+    return instants(from_integers(numbers, present, pa.timestamp(t.arrow.unit)), ctx.zone)

@@ -51,6 +51,17 @@ def local(values: Values, zone: str) -> Values:
     return pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, zone)))
 
 
+def instants(values: pa.Array, zone: str) -> pa.Array:
+    """The instants (in UTC) at which the wall clock of `zone` shows `values`: the first of two, and where the clock skips
+    them, as long after the skip as they lie in it."""
+    kind = pa.timestamp(values.type.unit, "UTC")
+    if zone == "UTC":
+        return values.cast(kind)
+    near = pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="earliest")
+    offset = pc.subtract(pc.local_timestamp(near), near.cast(kind).cast(values.type))
+    return pc.subtract(values, offset).cast(kind)
+
+
 def float_text(value: float, single: bool = False) -> str:
     """As Java writes a double (or, if `single`, a float): 1.0E7 from ten million on and below a thousandth."""
     if value != value or value in (float("inf"), float("-inf")):

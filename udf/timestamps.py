@@ -19,7 +19,7 @@ from udf.intervals import from_integers, integers, units_per_ms
 from udf.parsing import parse_timestamp
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, bigint, nullable, text
-from udf.texts import local
+from udf.texts import instants, local
 from udf.vector import Vector
 
 _STRING = pa.string()
@@ -131,19 +131,13 @@ def _read_or_fail(value: str) -> int:
 def _ltz_of_text(ctx: KernelContext, value: Values, *rest: Values) -> Values | Vector:
     if not rest:
         read_values, errors = row_errors(ctx.num_rows, _read_or_fail, pa.int64(), value)
-        return Vector(_in_zone(read_values.cast(_MS), ctx.zone), errors)
+        return Vector(instants(read_values.cast(_MS), ctx.zone), errors)
     ms = map_text(ctx.num_rows, _read, pa.int64(), value, *rest[:1]).cast(_MS)
     zone = "UTC"
     if len(rest) > 1:
         known = rest[1].to_pylist() if isinstance(rest[1], pa.Array) else [rest[1].as_py()]
         zone = next(iter(known), None) or "UTC"
-    return _in_zone(ms, zone)
-
-
-def _in_zone(values: pa.Array, zone: str) -> pa.Array:
-    if zone == "UTC":
-        return values.cast(_MS_UTC)
-    return pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="latest").cast(_MS_UTC)
+    return instants(ms, zone)
 
 
 def _format_types(types: Types) -> tuple[DataType, ...] | None:
@@ -237,6 +231,6 @@ def from_unixtime(ctx: KernelContext, value: Values, *pattern: Values) -> Values
     """FROM_UNIXTIME(seconds [, pattern]): the text of the time in the session's zone; NULL beyond the years 1 to 9999."""
     numbers = integers(value, ctx.num_rows)
     inside = (numbers >= _FIRST_MS // 1000) & (numbers <= _LAST_MS // 1000) & valid(value, ctx.num_rows)
-    instants = from_integers(np.where(inside, numbers, 0) * 1000, inside, _MS_UTC)
+    times = from_integers(np.where(inside, numbers, 0) * 1000, inside, _MS_UTC)
     given = pattern[0] if pattern else pa.scalar(_DEFAULT)
-    return _formatted(ctx.num_rows, local(instants, ctx.zone), timestamp(3), given)
+    return _formatted(ctx.num_rows, local(times, ctx.zone), timestamp(3), given)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema
 from planner.binder import aggregates, pool, refusals, windows
 from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
@@ -76,7 +76,8 @@ def _union(node: exp.Union, context: Context) -> Query:
     operands: list[exp.Expression] = [node]
     while operands:
         current = operands.pop()
-        if isinstance(current, exp.Union) and not current.args.get("distinct") and not current.args.get("with_"):
+        plain = current is node or not current.args.get("with_")  # those of `node` are in the context
+        if isinstance(current, exp.Union) and not current.args.get("distinct") and plain:
             refusals.check_clauses(current)
             operands += (current.args["expression"], current.this)
         else:
@@ -246,10 +247,10 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     raise unknown_table(name, context, node)
 
 
-def unknown_table(name: tuple[str, ...], context: Context, node: exp.Expression | None) -> PlanError:
+def unknown_table(name: tuple[str, ...], context: Context, node: exp.Expression | None) -> UnknownObject:
     catalog = context.catalog
     known = [*context.ctes, *catalog.names(Table), *catalog.names(View)]
     hint = did_you_mean(name[-1], known, "table") if known else "create it first: CREATE TABLE"
-    return PlanError(
+    return UnknownObject(
         f"unknown table '{'.'.join(name)}'", hint=hint, position=position_of(node) if node is not None else None
     )

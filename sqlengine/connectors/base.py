@@ -54,6 +54,10 @@ class Source(Protocol):
         before that offset and no others, however many: a replay reads the ranges that its epochs recorded. What was
         read once can be read again with equal bytes."""
 
+    def passed(self, positions: Mapping[str, int]) -> None:
+        """Told now and then, after a checkpoint, how far the graph is: for others who want to know. The graph itself
+        goes on from its checkpoint."""
+
     def close(self) -> None: ...
 
 

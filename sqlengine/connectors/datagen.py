@@ -118,6 +118,8 @@ class DatagenSource:
         began, first = self._began
         return first + 1 + (now - began) * self._rate // 1000
 
+    def passed(self, positions: Mapping[str, int]) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -201,6 +201,8 @@ class FileSource:
             raise _changed(shard, f"it has {status.st_size} bytes, {offset} were read before")
         return status
 
+    def passed(self, positions: Mapping[str, int]) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -124,11 +124,13 @@ class TopicSource:
         self._start = _start_at(broker, table, options)
         self._keys = [_Key(m.key, m.column.type) for m in table.metadata]
         self.bounded = options["scan.bounded.mode"] == "latest-offset"
+        self._group = options["properties.group.id"]
         shards = range(broker.topic(self._topic).shards)
+        self._shards = [str(s) for s in shards]  # their number never changes
         self._ends = [broker.end_offset(self._topic, s) for s in shards] if self.bounded else []
 
     def shards(self) -> list[str]:
-        return [str(s) for s in range(self._broker.topic(self._topic).shards)]
+        return self._shards
 
     def start(self, shard: str) -> int:
         return self._start(int(shard))
@@ -154,6 +156,11 @@ class TopicSource:
             values, offsets = values.filter(present), offsets[np.asarray(present)]
             columns = {key: column.filter(present) for key, column in columns.items()}
         return Chunk(shard, start, records.next_offset, len(values), values, offsets=offsets, metadata=columns)
+
+    def passed(self, positions: Mapping[str, int]) -> None:
+        """Commits the offsets for the group, if the table names one."""
+        if isinstance(self._group, str):
+            self._broker.commit(self._group, self._topic, {int(shard): at for shard, at in positions.items()})
 
     def close(self) -> None: ...
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from parser.errors import UnsupportedError
-from planner.logical import AssignWatermark, Project, Scan, Union, Values, WindowAggregate, WindowAssign
+from planner.logical import (
+    AssignWatermark,
+    Project,
+    Scan,
+    Union,
+    Values,
+    WindowAggregate,
+    WindowAssign,
+    time_origin,
+)
 from planner.physical import PhysicalNode, RulesPlan
 from rules.options import Options
 from rules.ruleset import RuleSet
@@ -53,9 +62,9 @@ class OperatorFactory:
             case WindowAggregate():
                 return WindowAggregateOperator(plan)
             case Union():
-                return UnionOperator(plan.schema, len(plan.inputs))
+                return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
             case Values():
-                return ValuesOperator(plan)
+                return ValuesOperator(plan, _owner(node))
         raise UnsupportedError(f"the embedded executor cannot run {type(plan).__name__}")
 
     def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:

@@ -336,6 +336,8 @@ class GraphRunner:
         if self._checkpoints is not None:
             write = self._checkpoints.finish if wait else self._checkpoints.begin
             write(self.position(), self.executor.tables, self._environment.clock())
+            for source in self.sources.values():
+                source.source.passed(source.positions)
 
     def restore(self, position: Position, change: GraphChange) -> None:
         """Takes up where a checkpoint was made: `change` brings all jobs of that time into an empty graph."""

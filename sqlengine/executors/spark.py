@@ -2,8 +2,8 @@
 
     records -> mapInArrow(stateless stage) -> repartitionById -> mapInArrow(keyed stage) -> one collected result a batch
 
-All of it happens in `foreachBatch`, one job a batch. Watermarks, lateness and order of rows are decided by the data
-within a batch as the embedded executor decides them when it reads shard by shard."""
+One job a batch: of a stream in `foreachBatch`, of bounded input as its reader cuts it (`spark_runner`). Watermarks,
+lateness and order of rows are decided by the data within a batch as the embedded executor decides them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs
 
 from parser.errors import ServiceError
 from sqlengine.batch import Batch
-from sqlengine.executors.spark_worker import EXCHANGE, SparkPlan, Step, run_keyed, run_stateless
+from sqlengine.executors.spark_keyed import run_keyed
+from sqlengine.executors.spark_worker import EXCHANGE, PLACE, READ, SparkPlan, Step, run_stateless
 from sqlengine.executors.wire import decode_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-_DDL: Final = "partition int, stage int, shard string, offset bigint, sequence bigint, part int, port int, batch binary"
+_DDL: Final = "partition int, stage int, turn bigint, shard string, offset bigint, sequence bigint, part int, port int, batch binary"
 STEP_FORMAT: Final = 1
 
 # Rows by (stage, port), in order; stage 0 is the stateless one, 1 the keyed one. Called once a batch, and again with
@@ -53,7 +55,8 @@ class SparkRunner:
     """Runs one graph's plans. `folder` (a URI) keeps what was fixed for each batch and the state; `plans` by version of
     the graph: that of a batch which is repeated may be older than `version`, the one for new batches.
 
-    `partitions` may differ from what it was in an earlier run: the buckets move."""
+    `partitions` may differ from what it was in an earlier run: the buckets move. `rows_read` counts the records of all
+    batches that this runner ran."""
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class SparkRunner:
         self._partitions = partitions
         self._seed = seed
         self._clock = clock
+        self.rows_read = 0
         self._system, self._path = fs.FileSystem.from_uri(folder)
         self._system.create_dir(f"{self._path}/steps", recursive=True)
 
@@ -82,16 +86,16 @@ class SparkRunner:
         query = stream.writeStream.foreachBatch(lambda lines, batch: self.run(_numbered(lines), batch))
         return query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
-    def run(self, records: DataFrame, batch: int) -> None:
-        """One batch: `records` has the columns shard, offset, sequence and record (bytes), in order within a shard. May
-        be called again for the last batch: it then gives the same rows."""
-        step = self._fix(batch, end=False)
-        if step.end:
+    def run(self, records: DataFrame, batch: int, *, end: bool = False) -> None:
+        """One batch of `records`, as the plan's stateless stage takes them; with `end`, the last of bounded input. May be
+        called again for the last batch: it then gives the same rows."""
+        step = self._fix(batch, end=end)
+        if step.end and not end:
             raise ServiceError("the input was ended before", hint="begin with an empty state folder")
         self._execute(records, step)
 
     def finish(self) -> None:
-        """The end of bounded input: all that is open comes out."""
+        """The end of a stream's input: all that is open comes out."""
         last = self._last_step(2**62)
         if last is None or not last.end:
             last = self._fix(-1 if last is None else last.batch + 1, end=True)
@@ -110,13 +114,17 @@ class SparkRunner:
             frames = frames.unionByName(self._ticks(step)).repartitionById(step.partitions, "partition")
             folder = self._folder
             frames = frames.mapInArrow(lambda batches: run_keyed(plan, step, folder, batches), _DDL)
-        self._deliver(step.batch, _results(frames.toArrow()))
+        table = frames.toArrow()
+        is_read = pc.equal(table["stage"], READ)
+        self.rows_read += pc.sum(table.filter(is_read)["part"]).as_py() or 0
+        self._deliver(step.batch, _results(table.filter(pc.invert(is_read))))
 
     def _ticks(self, step: Step) -> DataFrame:
         """A frame without a batch for each partition: all of them run, whether they have rows or not."""
         return self._spark.range(step.partitions).selectExpr(
             "cast(id AS int) AS partition",
             f"{EXCHANGE} AS stage",
+            "0L AS turn",
             "'' AS shard",
             "0L AS offset",
             "0L AS sequence",
@@ -183,8 +191,6 @@ class SparkRunner:
 
 def _results(frames: pa.Table) -> list[tuple[int, int, Batch]]:
     """Decoded, in an order that does not depend on how the tasks ran."""
-    ordered = frames.sort_by(
-        [(n, "ascending") for n in ("stage", "port", "partition", "shard", "offset", "sequence", "part")]
-    )
+    ordered = frames.sort_by([(n, "ascending") for n in ("stage", *PLACE[:-1], "partition", PLACE[-1])])
     columns = zip(*(ordered[n].to_pylist() for n in ("stage", "port", "batch")), strict=True)
     return [(stage, port, decode_batch(data)) for stage, port, data in columns]

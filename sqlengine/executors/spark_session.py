@@ -26,7 +26,9 @@ def require_spark() -> None:
     if find_spec("pyspark") is None:
         raise ServiceError("Spark is not installed", hint="install sqlengine[spark]")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise ServiceError("Spark needs Java, which is not installed", hint="install Java 17 or newer, or set JAVA_HOME")
+        raise ServiceError(
+            "Spark needs Java, which is not installed", hint="install Java 17 or newer, or set JAVA_HOME"
+        )
 
 
 def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) -> SparkSession:

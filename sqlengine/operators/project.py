@@ -33,7 +33,7 @@ class ProjectOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
-            return [(0, batch.tick(self.schema))]
+            return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
         vectors = [compute(batch) for _, _, compute in self._items]
         columns = [v.array(batch.num_rows) for v in vectors]
         result = batch.with_columns(

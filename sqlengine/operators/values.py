@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from parser.types import Schema
 from planner.logical import Values
+from planner.scalar import Scalar, find_position
 from sqlengine.batch import MAX_WATERMARK, Batch
 from sqlengine.expressions import compile_expression
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.dead_letters import letters
+from udf.vector import Vector
 
 _ONE = Schema(())
 
 
 class ValuesOperator:
-    """A source without shards: the executor sends one tick, which becomes the rows."""
+    """A source without shards: the executor sends one tick, which becomes the rows. A row in which an expression has no
+    value leaves by the error port."""
 
-    def __init__(self, node: Values) -> None:
+    def __init__(self, node: Values, owner: str = "") -> None:
         self._node = node
+        self._owner = owner
 
-    def open(self, context: Context) -> None: ...
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
 
     def process(self, port: int, batch: Batch) -> Output:
         one = Batch(_ONE, (), 1, batch.proctime, batch.watermark, seed=batch.seed)
+        cells = [[compile_expression(e)(one) for e in row] for row in self._node.rows]
+        good = [row for row in cells if all(v.errors is None for v in row)]
         schema = self._node.row_schema
-        columns = []
-        for i, field in enumerate(schema.arrow):
-            cells = [compile_expression(r[i])(one).array(1).cast(field.type) for r in self._node.rows]
-            columns.append(pa.concat_arrays(cells) if cells else pa.array([], field.type))
-        rows = len(self._node.rows)
-        return [(0, Batch(schema, tuple(columns), rows, batch.proctime, MAX_WATERMARK, seed=batch.seed))]
+        columns = tuple(_column([row[i] for row in good], f.type) for i, f in enumerate(schema.arrow))
+        rows = Batch(schema, columns, len(good), batch.proctime, MAX_WATERMARK, seed=batch.seed)
+        if len(good) == len(cells):
+            return [(0, rows)]
+        failed = [first for row in zip(self._node.rows, cells, strict=True) for first in _first_error(*row)]
+        return [(ERROR_PORT, self._failed(batch, failed)), (0, rows)]
+
+    def _failed(self, batch: Batch, failed: list[tuple[Scalar, str]]) -> Batch:
+        self._counters["rows_in_error"] += len(failed)
+        return letters(
+            batch,
+            owner=[self._owner] * len(failed),
+            place=[str(find_position(e) or "") for e, _ in failed],
+            subject=[str(e) for e, _ in failed],
+            reason=[reason for _, reason in failed],
+            payload=["{}"] * len(failed),
+        )
 
     def close(self) -> None: ...
+
+
+def _column(cells: list[Vector], kind: pa.DataType) -> pa.Array:
+    return pa.concat_arrays([c.array(1).cast(kind) for c in cells]) if cells else pa.array([], kind)
+
+
+def _first_error(expressions: Sequence[Scalar], cells: Sequence[Vector]) -> list[tuple[Scalar, str]]:
+    """The first expression of a row that has no value, and why; empty where all have one."""
+    return [(e, v.errors.reason(0)) for e, v in zip(expressions, cells, strict=True) if v.errors is not None][:1]

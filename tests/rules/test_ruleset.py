@@ -84,7 +84,7 @@ def test_one_scan_for_many_values_or_one_for_each() -> None:
         before = rules.counters.joined_scans
         assert len(matching(rules, texts)) == (40 * 100 if texts is rich else 0)
         scans.append(rules.counters.joined_scans - before)
-    assert scans == [1, 1, 0, 1] or scans == [1, 0, 0, 1]
+    assert scans == [1, 0, 0, 1]
 
 
 def test_long_values_and_fields_that_never_repeat_are_not_cached() -> None:
@@ -93,7 +93,7 @@ def test_long_values_and_fields_that_never_repeat_are_not_cached() -> None:
         matching(rules, ["x" * 11, "é" * 6, "é" * 5, "x"])
     assert (rules.counters.cache_hits, rules.counters.cache_misses) == (2, 6)
     rules = RuleSet.empty().change({"r": contains("x")})
-    for i in range(40):
+    for i in range(50):
         matching(rules, [f"{i} {j}" for j in range(1000)])
     assert rules.counters.cache_skipped > rules.counters.cache_misses
     assert rules.counters.cache_hits == 0

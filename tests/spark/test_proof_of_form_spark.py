@@ -3,10 +3,7 @@ batch that is repeated after a crash and buckets that move to another number of 
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,8 @@ import pytest
 
 from parser.errors import ServiceError
 from sqlengine.batch import Batch
-from sqlengine.executors.spark import SparkRunner, read_segments, spark_session
+from sqlengine.executors.spark import SparkRunner, read_segments
+from sqlengine.executors.spark_lines import LineStage
 from sqlengine.executors.spark_worker import Exchange, SparkPlan, buckets_in
 from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
 from sqlengine.operators.base import ERROR_PORT
@@ -25,22 +23,7 @@ from tests.operators.proof_rules import alerts, scanned_rules
 from tests.operators.windows import Chain, rows
 
 CHUNKS = feed(5, chunks=12)
-SPARK_PLAN = SparkPlan("proof", 1, scanned, {0: Exchange(("k",), PLAN.input.schema)}, keyed)
-
-
-def why_not() -> str | None:
-    if importlib.util.find_spec("pyspark") is None:
-        return "pyspark is not installed"
-    return None if shutil.which("java") or os.environ.get("JAVA_HOME") else "there is no Java"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    if reason := why_not():
-        pytest.skip(reason)
-    session = spark_session("proof of form")
-    yield session
-    session.stop()
+SPARK_PLAN = SparkPlan("proof", 1, lambda: LineStage(scanned()), {0: Exchange(("k",), PLAN.input.schema)}, keyed)
 
 
 @dataclass
@@ -113,7 +96,7 @@ def test_same_alerts_on_spark(spark: Any, tmp_path: Path) -> None:
         for _, port, batch in results:
             found[port] += rows([batch])
 
-    plan = SparkPlan("alerts", 1, scanned_rules)
+    plan = SparkPlan("alerts", 1, lambda: LineStage(scanned_rules()))
     runner = SparkRunner(spark, {1: plan}, 1, (tmp_path / "state").as_uri(), deliver, clock=lambda: 0)
     stream = read_segments(spark, "events", str(tmp_path / "in"), files_per_batch=6)
     runner.start(stream, str(tmp_path / "checkpoint")).awaitTermination()

@@ -1,0 +1,207 @@
+"""Runs the statements of a script on Spark, to the end of their input: `sql run FILE --on spark`.
+
+    works of the driver -> one job a batch (read, decode, filter, project | exchange | aggregate) -> sinks in the driver
+
+All statements of a set are merged as everywhere. Only results come back to the driver, which writes them through the
+same sinks as the embedded executor, a batch of Spark being their epoch. See `spark_sources` for who reads what."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from parser.errors import ExecutionError, SqlError
+from planner.logical import Sink as SinkPlan
+from planner.merge import Graph, merge
+from planner.physical import PhysicalPlan, lower
+from sqlengine.batch import Batch
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.registry import open_sink
+from sqlengine.executors.runner import RowsFailed, SinkFailed
+from sqlengine.executors.spark import SparkRunner
+from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
+from sqlengine.executors.spark_plan import CutPlan, cut_plan
+from sqlengine.executors.spark_session import require_spark, spark_session
+from sqlengine.executors.spark_sources import DriverSources, SourceStage, Work, factory_for, to_table
+from sqlengine.executors.spark_worker import SparkPlan
+from sqlengine.operators.base import ERROR_PORT
+from sqlengine.results import ResultSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A batch takes works until it has so many bytes: what a keyed stage has to hold at once.
+BYTES_PER_BATCH: Final = 256 << 20
+
+
+@contextmanager
+def spark_runner(data: Path, rows_per_turn: int = 4096) -> Iterator[ScriptRunner]:
+    """A runner whose topics live in `data`, as do state and compiled patterns while it runs. Uses the Spark session that
+    is active, else starts one on all cores of this machine with the first statement that needs it, and stops it.
+    ServiceError where Spark or Java is missing."""
+    require_spark()
+    clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
+    with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
+        environment = Environment(broker, clock, f"script-{time.time_ns()}")
+        folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
+        runner = ScriptRunner(environment, folder, rows_per_turn)
+        try:
+            yield runner
+        finally:
+            runner.close()
+            shutil.rmtree(folder)
+
+
+class ScriptRunner:
+    """Runs one statement or statement set after the other, each over input that ends, without recovery: a killed script
+    begins anew. The rows are those of the embedded executor; where a result depends on how shards interleave, shards take
+    turns of `rows_per_turn` here as there."""
+
+    def __init__(self, environment: Environment, folder: Path, rows_per_turn: int) -> None:
+        self._environment = environment
+        self._folder = folder
+        self._rows_per_turn = rows_per_turn
+        self._own: SparkSession | None = None
+        self._runs = 0
+        # Sinks take epochs that only grow, also over statements that write to one table.
+        self._epoch = 0
+
+    def run(self, sinks: Sequence[SinkPlan], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+        """Runs until all sources are read to their end; gives the number of rows read. UnsupportedError for what Spark
+        cannot run, RowsFailed for a row in error unless 'job.on-error' sets it aside."""
+        plan = lower(merge(Graph(), {sinks[0].job: sinks}))
+        cut = cut_plan(plan)
+        _check(cut, self._patterns)
+        fails = settings.get("job.on-error", "fail") != "dead-letter"
+        with ExitStack() as stack:
+            sources = stack.enter_context(closing(DriverSources(plan, self._environment, self._rows_per_turn)))
+            outlet = Outlet(plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1)
+            spark = self._spark()
+            self._runs += 1
+            state = self._folder / f"run-{self._runs}"
+            cores = spark.sparkContext.defaultParallelism
+            spark_plan = self._spark_plan(cut, sources)
+            runner = SparkRunner(
+                spark, {1: spark_plan}, 1, state.as_uri(), outlet.deliver, cores, clock=self._environment.clock
+            )
+            with _task_errors():
+                for batch, (works, end) in enumerate(_batches(sources.works())):
+                    self._epoch += 1
+                    runner.run(spark.createDataFrame(to_table(works)), batch, end=end)
+            return runner.rows_read
+
+    @property
+    def _patterns(self) -> Path:
+        return self._folder / "patterns"
+
+    def _spark_plan(self, cut: CutPlan, sources: DriverSources) -> SparkPlan:
+        shards = {
+            port: tuple(p for s in reach for p in sources.places[s].values()) for port, reach in cut.reach.items()
+        }
+        keyed = None if cut.keyed is None else partial(_keyed, cut.keyed, self._patterns)
+        return SparkPlan(
+            name=f"{self._folder.name}-{self._runs}",
+            version=1,
+            stateless=partial(SourceStage, cut.sources, self._patterns, self._rows_per_turn),
+            exchange={port: replace(e, shards=shards[port]) for port, e in cut.exchange.items()},
+            keyed=keyed,
+        )
+
+    def _open(self, plan: PhysicalPlan, emit: Callable[[Batch], None], stack: ExitStack) -> dict[str, Sink]:
+        opened: dict[str, Sink] = {}
+        for name, sink in plan.sinks.items():
+            table = sink.sink.table
+            opened[name] = ResultSink(emit) if table is None else open_sink(table, self._environment)
+            stack.callback(opened[name].close)
+        return opened
+
+    def _spark(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        active = SparkSession.getActiveSession()
+        if active is None:
+            active = self._own = spark_session("sqlengine", cores=len(os.sched_getaffinity(0)))
+        return active
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.stop()
+
+
+def _keyed(fragment: Fragment, patterns: Path) -> FragmentOperator:
+    return FragmentOperator(fragment, factory_for(patterns))
+
+
+def _check(cut: CutPlan, patterns: Path) -> None:
+    """Builds every operator once here, so that what cannot be built is said as the embedded executor says it."""
+    for fragment in [*cut.sources.values(), *([cut.keyed] if cut.keyed else [])]:
+        FragmentOperator(fragment, factory_for(patterns))
+
+
+def _batches(works: Iterable[Work]) -> Iterator[tuple[list[Work], bool]]:
+    """Works by batches, in order, and whether each is the last. There is one at least."""
+    held: list[Work] = []
+    size = 0
+    for work in works:
+        if size >= BYTES_PER_BATCH:
+            yield held, False
+            held, size = [], 0
+        held.append(work)
+        size += work.size
+    yield held, True
+
+
+@dataclass
+class Outlet:
+    """Where results go. Nothing of a batch with a row that fails is written."""
+
+    plan: PhysicalPlan
+    names: Mapping[int, str]
+    sinks: Mapping[str, Sink]
+    fails: bool
+    first_epoch: int
+
+    def deliver(self, batch: int, results: Sequence[tuple[int, int, Batch]]) -> None:
+        """Writes the results of a batch and commits them as one epoch."""
+        for _, port, rows in results:
+            if port == ERROR_PORT and self.fails:
+                raise RowsFailed(rows)
+        used: dict[str, Sink] = {}
+        for _, port, rows in results:
+            if port != ERROR_PORT:
+                name = self.names[port]
+                used[name] = self.sinks[name]
+                with self._blamed(name):
+                    used[name].write(rows)
+        for name, sink in used.items():
+            with self._blamed(name):
+                sink.commit(self.first_epoch + batch)
+
+    @contextmanager
+    def _blamed(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except SqlError as error:
+            raise SinkFailed(self.plan.sinks[name], error) from error
+
+
+@contextmanager
+def _task_errors() -> Iterator[None]:
+    """What a task raised, without the way that it came."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+        raise ExecutionError("a task failed on Spark", detail=lines[-1].strip() if lines else None) from error

@@ -1,0 +1,33 @@
+"""The SQL in the documents runs: every block is submitted as a job to an engine, after those before it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TOPIC = re.compile(r"'topic'\s*=\s*'([^']+)'\s*,")
+WITH_SQL = [d for d in DOCUMENTS if BLOCK.search(d.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("document", WITH_SQL, ids=lambda p: p.name)
+def test_sql_of_the_document_runs(document: Path, tmp_path: Path) -> None:
+    engine = Engine(Config(data=tmp_path))
+    try:
+        for number, block in enumerate(BLOCK.findall(document.read_text(encoding="utf-8"))):
+            for topic in TOPIC.findall(block):
+                engine.broker.create_topic(topic, if_not_exists=True)
+            assert engine.submit(f"block{number}", block).status == "added"
+    finally:
+        engine.close()
+
+
+def test_the_readme_has_sql() -> None:
+    assert ROOT / "README.md" in WITH_SQL
