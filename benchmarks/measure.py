@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,19 +32,13 @@ def tree_cpu_s(pid: int) -> float:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process and its children in MB, pages that they share counted once."""
-    return sum(_memory(p, "Pss") for p in _tree(pid)) / 1024
+    """Resident memory of a process and its children in MB."""
+    return sum(_memory(p) for p in _tree(pid)) / 1024
 
 
 def own_mb() -> float:
     """Resident memory of this process in MB."""
-    return _memory(os.getpid(), "Rss") / 1024
-
-
-def children_cpu_s() -> float:
-    """CPU seconds of the children of this process that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return _memory(os.getpid()) / 1024
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -80,8 +73,7 @@ def _stat(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def _memory(pid: int, kind: str) -> int:
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith(f"{kind}:"):
-            return int(line.split()[1])
-    return 0
+def _memory(pid: int) -> int:
+    """KB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)

@@ -50,7 +50,12 @@ def readings(rng: random.Random) -> Iterator[list[object]]:
         for device in range(1, 7):
             celsius = round(21 + device + rng.gauss(0, 0.4) + (45 if device == 4 and 60 <= step < 66 else 0), 1)
             empty = rng.random() < 0.01
-            row: list[object] = [f"{time:%Y-%m-%d %H:%M:%S}", f"s-{device}", "" if empty else celsius, rng.randrange(35, 60)]
+            row: list[object] = [
+                f"{time:%Y-%m-%d %H:%M:%S}",
+                f"s-{device}",
+                "" if empty else celsius,
+                rng.randrange(35, 60),
+            ]
             rows.append(row)
     for place in (100, 300, 500):  # these come 75 seconds after their time
         rows.insert(place + 90, rows.pop(place))

@@ -248,10 +248,12 @@ class Expressions(Cursor):
         return mark(exp.Not(this=self.expression(_NOT)), token)
 
     def sign(self) -> exp.Expression:
-        """A minus is a node, a plus is not."""
+        """A minus is a node, a plus a pair of parentheses: it changes nothing but that a column loses its name."""
         token = self.advance()
         value = self.expression(_SIGN)
-        return mark(exp.Neg(this=value), token) if token.word == "-" else value
+        node = exp.Neg(this=value) if token.word == "-" else exp.Paren(this=value)
+        node.meta["sign"] = token.word
+        return mark(node, token)
 
     def case(self) -> exp.Expression:
         first = self.advance()

@@ -86,10 +86,11 @@ CatalogObject = Table | View | Function
 
 @dataclass(frozen=True)
 class Catalog:
-    """All objects that a statement can name. Immutable: a change gives another catalog, so that a job can be planned
-    beside the stream and dropped when it fails."""
+    """All objects that a statement can name; a temporary one hides the permanent one of its name. Immutable: a change
+    gives another catalog, so that a job can be planned beside the stream and dropped when it fails."""
 
     objects: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
+    temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     catalog: str = DEFAULT_CATALOG
     database: str = DEFAULT_DATABASE
     databases: frozenset[tuple[str, str]] = frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE)})
@@ -101,21 +102,31 @@ class Catalog:
         return (self.catalog, name[0], name[1]) if len(name) == 2 else (name[0], name[1], name[2])
 
     def get(self, name: tuple[str, ...]) -> CatalogObject | None:
-        return self.objects.get(self.resolve(name))
+        identifier = self.resolve(name)
+        return self.temporary.get(identifier) or self.objects.get(identifier)
 
     def put(self, item: CatalogObject, *, if_not_exists: bool = False) -> Catalog:
         """With `item`. The same definition again is accepted; a different one under a name in use is refused."""
-        held = self.objects.get(item.name)
+        objects = self.temporary if item.temporary else self.objects
+        held = objects.get(item.name)
         if held is not None and not same_definition(held, item):
             if if_not_exists:
                 return self
             raise JobError(
                 f"'{item.name[2]}' exists already with another definition",
-                hint="use CREATE TEMPORARY for a private one, or drop the first",
+                hint="drop the first"
+                if item.temporary
+                else "use CREATE TEMPORARY for a private one, or drop the first",
             )
-        return self if held is not None else replace(self, objects={**self.objects, item.name: item})
+        if held is not None:
+            return self
+        changed = {**objects, item.name: item}
+        return replace(self, temporary=changed) if item.temporary else replace(self, objects=changed)
 
     def drop(self, name: Identifier) -> Catalog:
+        """Without the temporary object of that name, or if there is none without the permanent one."""
+        if name in self.temporary:
+            return replace(self, temporary={k: v for k, v in self.temporary.items() if k != name})
         return replace(self, objects={k: v for k, v in self.objects.items() if k != name})
 
     def with_use(self, *, catalog: str | None = None, database: str | None = None) -> Catalog:
@@ -124,7 +135,8 @@ class Catalog:
     def names(self, kind: type[Table | View | Function]) -> list[str]:
         """Names of that kind in the current database, sorted."""
         here = (self.catalog, self.database)
-        return sorted(n[2] for n, o in self.objects.items() if n[:2] == here and isinstance(o, kind))
+        found = {**self.objects, **self.temporary}
+        return sorted(n[2] for n, o in found.items() if n[:2] == here and isinstance(o, kind))
 
 
 def same_definition(a: CatalogObject, b: CatalogObject) -> bool:

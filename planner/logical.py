@@ -303,7 +303,15 @@ class Sink(Node):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (self.job, str(self.place), "" if self.table is None else ".".join(self.table.name))
+        return (self.job, str(self.place), *self.target)
+
+    @cached_property
+    def target(self) -> tuple[str, ...]:
+        """All that tells the table from another one to write to; nothing for a query's result."""
+        if self.table is None:
+            return ()
+        options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
+        return (".".join(self.table.name), *options, str(self.table.schema))
 
 
 LogicalPlan: TypeAlias = (

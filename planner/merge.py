@@ -1,8 +1,8 @@
 """The graph: the merged plan of all jobs. Equal nodes are one node, counted by the jobs that use it.
 
 A stateless node is known by what it computes (`id` from operation, parameters and the inputs' ids). A stateful node is
-also known by its *birth*, the version that deployed it: a later job shares every stateless node below its state and
-gets state of its own, jobs deployed together share the state too, and a replaced job keeps its state where nothing
+also known by its *birth*, the version that deployed it (constant rows, which come once, too): a later job shares every
+stateless node below its state and gets state of its own, jobs deployed together share the state too, and a replaced job keeps its state where nothing
 below it has changed."""
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import TypeAlias
 
 from planner.logical import STATEFUL, LogicalPlan, Scan, Sink, Union, Values
 from planner.scalar import digest_of
+
+# A later job has such nodes of its own: what they hold, or have given, belongs to the jobs that they came with.
+_OWN = (*STATEFUL, Values)
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class _Merger:
 
     def _identify(self, plan: LogicalPlan, inputs: tuple[str, ...], mine: Mapping[str, int]) -> tuple[str, int]:
         parts = (type(plan).__name__, *plan.parameters, *inputs)
-        if not isinstance(plan, STATEFUL):
+        if not isinstance(plan, _OWN):
             return digest_of(*parts), 0
         for birth in sorted(set(mine.values()) - {0}):
             name = digest_of(*parts, str(birth))

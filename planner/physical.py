@@ -55,11 +55,13 @@ class RulesPlan:
 
 @dataclass(frozen=True)
 class Edge:
-    """Batches of output `port` go to input `target_port` of `target`, a node or a sink."""
+    """Batches of output `port` go to input `target_port` of `target`, a node or a sink. `job`: whose rows those for a
+    sink are, where they are not those of rules, which count for themselves."""
 
     port: int
     target: str
     target_port: int = 0
+    job: str | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,7 @@ def sink_id(sink: Sink) -> str:
     """Sinks of one table are one; each query's result is one of its own."""
     if sink.table is None:
         return f"result:{sink.job}:{sink.place}"
-    options = [f"{k}={v}" for k, v in sorted(sink.table.options.items())]
-    return "sink:" + digest_of(".".join(sink.table.name), *options, str(sink.table.schema))
+    return "sink:" + digest_of(*sink.target)
 
 
 def rules_id(node: str) -> str:
@@ -158,7 +159,7 @@ def _edges(graph: Graph, source: str, port: int, consumers: Mapping[str, list[st
         if isinstance(plan, Filter):
             rules = True
         elif isinstance(plan, Sink):
-            yield Edge(port, sink_id(plan))
+            yield Edge(port, sink_id(plan), job=plan.job)
         else:
             yield from (Edge(port, name, i) for i, s in enumerate(graph.nodes[name].inputs) if s == source)
     if rules:

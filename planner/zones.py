@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
+from parser.errors import PlanError
 from parser.types import Root
 from planner.logical import LogicalPlan
 from planner.rewrite import map_expressions, rewrite, transform
@@ -14,6 +18,23 @@ P = TypeVar("P", bound=LogicalPlan)
 
 # Functions that read the zone though neither their arguments nor their results are TIMESTAMP_LTZ.
 _ZONED = frozenset("UNIX_TIMESTAMP FROM_UNIXTIME CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP".split())
+
+
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])0?(\d{1,2})(?::?00)?", re.ASCII)
+
+
+@lru_cache(maxsize=256)
+def zone_of(setting: str) -> str:
+    """The time zone that a setting names, as the tz database has it. PlanError where there is none."""
+    offset = _OFFSET.fullmatch(setting)
+    # In the tz database the sign is that of POSIX: west is positive.
+    name = setting if offset is None else f"Etc/GMT{'-' if offset[1] == '+' else '+'}{offset[2]}"
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        hint = "use a name such as 'Europe/Berlin', or a whole number of hours such as 'GMT+02:00'"
+        raise PlanError(f"unknown time zone '{setting}'", hint=hint) from None
+    return name
 
 
 def uses_zone(expression: Scalar) -> bool:

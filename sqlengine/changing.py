@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from parser.errors import SqlError, UnknownObject
 from planner.merge import Graph, merge
-from sqlengine.changes import Outcome, Request, check_in_use, check_origin, defined_only_by, state_report
+from sqlengine.changes import Outcome, Request, check_in_use, check_origin, defined_only_by, full_name, state_report
 from sqlengine.executors.runner import GraphChange
-from sqlengine.fleet import MAIN, Fleet
+from sqlengine.fleet import Fleet
 from sqlengine.graphs import RunningGraph
-from sqlengine.jobs import Job, JobState, JobVersion, Origin, check_name
+from sqlengine.jobs import MAIN, Job, JobState, JobVersion, Origin, check_name
 from sqlengine.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
 
@@ -49,12 +49,14 @@ class Changes:
     def change(self, request: Request) -> dict[str, Outcome]:
         """What came of the request for each job that it names."""
         work = _Work(request)
+        known = set(self._registry.log.jobs)
         self._sort_out(work)
         self._plan(work)
         before = {name: self._fleet.of(name).runner.graph for name in work.ready}
         self._deploy(work)
         for name in work.ready:
-            work.outcomes[name] = self._outcome(name, before[name])
+            status = "renamed" if name in work.kept else "replaced" if name in known else "added"
+            work.outcomes[name] = self._outcome(name, status, before[name])
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         if work.ready:
@@ -74,7 +76,9 @@ class Changes:
         return Outcome(text.name, "valid", self._registry.log.next_version(text.name), state=report)
 
     def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
-        """Takes a job out of its graph. It stays, and its text."""
+        """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing runs."""
+        if job.state is JobState.DEFINED:
+            return Outcome(job.name, "unchanged", job.version)
         graph = self._fleet.of(job.name)
         if job.name in graph.runner.jobs:
             graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))
@@ -86,9 +90,11 @@ class Changes:
         """Puts a stopped or failed job back, at the position that a new job has."""
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             return Outcome(job.name, "unchanged", job.version)
-        plans = self._registry.plans_of({job.name: job.version})
-        graph = self._fleet.place(plans[job.name], f"{job.name}@{job.version}-{self._registry.clock()}")
-        graph.switch(graph.change(graph.runner.graph, plans, {job.name: job.version}, {}))
+        (plan,) = self._registry.plan([self._registry.text(job)], {job.name})
+        if isinstance(plan, SqlError):
+            raise plan
+        graph = self._fleet.place(plan, f"{job.name}@{job.version}-{self._registry.clock()}")
+        graph.switch(graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {}))
         self._registry.move(job, JobState.RUNNING, graph=graph.name)
         return Outcome(job.name, "started", job.version)
 
@@ -132,11 +138,24 @@ class Changes:
         plans = self._registry.plan(work.texts.values(), work.touched)
         for (name, text), plan in zip(work.texts.items(), plans, strict=True):
             if isinstance(plan, PlannedJob):
-                work.ready[name] = plan
+                try:
+                    self._check_definitions(work, name, plan)
+                    work.ready[name] = plan
+                except SqlError as error:
+                    work.refuse(name, error)
             elif isinstance(plan, UnknownObject) and self._may_wait(work.request, name):
                 self._wait(work, text, plan)
             else:
                 work.refuse(name, plan)
+
+    def _check_definitions(self, work: _Work, name: str, plan: PlannedJob) -> None:
+        """A new text goes on defining what other jobs use."""
+        held = self._registry.log.jobs.get(name)
+        if held is None:
+            return
+        jobs = self._registry.jobs()
+        lost = defined_only_by(held, jobs) - {full_name(o.name) for o in plan.objects}
+        check_in_use(lost, jobs, {*work.request.removes, *work.texts}, f"this text of '{name}'")
 
     def _may_wait(self, request: Request, name: str) -> bool:
         held = self._registry.log.jobs.get(name)
@@ -154,16 +173,26 @@ class Changes:
     def _deploy(self, work: _Work) -> None:
         """Prepares the change of each graph that the request touches, and only then switches them."""
         registry = self._registry
-        versions = {n: registry.next_version(work.texts[n], work.request.origin) for n in work.ready}
+        versions = registry.next_versions(work.texts, work.ready, work.request.origin)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready}
         gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
         prepared = self._prepare(work, graphs, versions, gone)
         gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
-        kept = {n: versions[n] for n in work.ready}
-        registry.log.write(kept, {}, registry.clock())
-        for graph, change in prepared:
-            graph.switch(change)
-        registry.settle(work.ready, kept, {n: graphs[n].name for n in work.ready}, gone)
+        places = {n: graphs[n].name for n in work.ready}
+        waiting = list(prepared)
+        try:
+            registry.log.write({n: versions[n] for n in work.ready}, {}, registry.clock())
+            while waiting:
+                graph, change = waiting.pop(0)
+                graph.switch(change)
+        except SqlError:
+            if len(waiting) + 1 < len(prepared):  # some graphs have taken their part: the log must know
+                registry.reconcile(self._fleet.running(), {})
+            raise
+        finally:
+            for _, change in waiting:
+                change.abandon()
+        registry.settle(work.ready, versions, places, gone)
         self._fleet.retire_idle()
 
     def _place(self, work: _Work, name: str, version: JobVersion) -> RunningGraph:
@@ -181,7 +210,7 @@ class Changes:
         gone: Collection[str],
     ) -> list[tuple[RunningGraph, GraphChange]]:
         prepared = []
-        for graph in {*graphs.values(), *map(self._fleet.of, gone)}:
+        for graph in dict.fromkeys((*graphs.values(), *map(self._fleet.of, gone))):
             mine = {n: work.ready[n] for n in work.ready if graphs[n] is graph}
             leaving = [n for n in gone if n in graph.runner.jobs]
             try:
@@ -230,9 +259,8 @@ class Changes:
         parts = (names[:half], names[half:])
         return {n: e for part in parts for n, e in self._unfit(graph, {n: plans[n] for n in part}).items()}
 
-    def _outcome(self, name: str, old: Graph) -> Outcome:
+    def _outcome(self, name: str, status: str, old: Graph) -> Outcome:
         job = self._registry.job(name)
-        status = "replaced" if name in old.jobs or job.version > 1 else "added"
         report = state_report(old, self._fleet.of(name).runner.graph, name)
         return Outcome(name, status, job.version, state=report)
 
@@ -240,4 +268,7 @@ class Changes:
         """Jobs of the folder whose table was missing are tried again once something new is defined."""
         waiting = [j for j in self._registry.jobs() if j.state is JobState.WAITING and j.name not in changed]
         if waiting and any(p.objects for p in changed.values()):
-            self.change(Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting}))
+            outcomes = self.change(Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting}))
+            for job in waiting:  # what is missing now may be something else
+                if outcomes[job.name].status == "refused":
+                    self._registry.move(job, JobState.WAITING, str(outcomes[job.name].error))

@@ -63,6 +63,9 @@ def serve(
     data: str | None, jobs: Path | None, host: str, port: int, token_file: str | None, fsync: Fsync, batch_size: int
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
+    from sqlengine.memory import forget_pandas
+
+    forget_pandas()  # before the service's imports, which convert values
     from sqlengine.service import serve as run_server
 
     token = token_from(token_file)

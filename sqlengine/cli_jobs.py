@@ -71,7 +71,7 @@ def _texts(files: Sequence[str], name: str | None, define: Sequence[str]) -> dic
     values = definitions(define)
     texts: dict[str, tuple[str | None, str]] = {}
     for path in files:
-        job = check_name(name or Path(path).name.removesuffix(".sql"))
+        job = check_name(Path(path).name.removesuffix(".sql") if name is None else name)
         if job in texts:
             raise JobError(
                 f"'{texts[job][0] or '-'}' and '{path}' would both be the job '{job}'",

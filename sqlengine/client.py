@@ -34,7 +34,7 @@ class Refused(SqlError):
                 line, column, length if isinstance(length, int) else 1, file if isinstance(file, str) else None
             )
         super().__init__(
-            str(body.get("message", body.get("detail", "the server refused"))),
+            str(body.get("message") or body.get("detail") or body.get("problem") or "the server refused"),
             detail=_text(body.get("cause")),
             hint=_text(body.get("hint")),
             position=position,
@@ -126,7 +126,7 @@ def _problem(error: urllib.error.HTTPError) -> Json:
         body = json.loads(data)
     except ValueError:
         body = {"detail": data[:200].decode("utf-8", "replace")}
-    return body if isinstance(body, dict) else {"detail": str(body)}
+    return (body if isinstance(body, dict) else {"detail": str(body)}) | {"status": error.code}
 
 
 def default_client(server: str | None, token_file: str | None = None) -> Client:

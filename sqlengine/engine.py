@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -49,6 +50,13 @@ class Engine:
     def __init__(self, config: Config, clock: Callable[[], int] = wall_clock) -> None:
         self.config = config
         self.broker = EmbeddedBroker(config.data, fsync=config.fsync, clock=clock)
+        try:
+            self._open(config, clock)
+        except BaseException:
+            self.broker.close()
+            raise
+
+    def _open(self, config: Config, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="changes")
         self._failing: set[str] = set()
@@ -60,7 +68,12 @@ class Engine:
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self._changes = Changes(self._registry, self._fleet)
-        self._recover()
+        try:
+            self._recover()
+        except BaseException:
+            self._fleet.abandon()
+            self._thread.shutdown()
+            raise
 
     def start(self) -> None:
         """Begins to run. Short switch interval: a change beside the stream must not hold it up for 5 ms at a time."""
@@ -75,8 +88,10 @@ class Engine:
             return
         self._closed.set()
         self._thread.shutdown(wait=True)
-        self._fleet.close()
-        self.broker.close()
+        try:
+            self._fleet.close()
+        finally:
+            self.broker.close()
 
     # ---- requests ----------------------------------------------------------------------------------------------
 
@@ -179,7 +194,9 @@ class Engine:
     def _recover(self) -> None:
         self._registry.recover()
         self._fleet.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
-        self._registry.reconcile(self._fleet.running())
+        if not self._fleet.broken:
+            self._registry.reconcile(self._fleet.running(), self._fleet.lost())
+            self._fleet.retire_idle()
         self._registry.recovered()
 
     def _bound(self, name: str) -> BoundJob:
@@ -191,12 +208,17 @@ class Engine:
         new = jobs - self._failing
         if new and not self._closed.is_set():
             self._failing |= new
-            self._thread.submit(self._fail, new, reason)
+            with suppress(RuntimeError):  # closed in this moment: it fails again after the next start
+                self._thread.submit(self._fail, new, reason)
 
     def _fail(self, names: frozenset[str], reason: str) -> None:
         for name in names & self.log.jobs.keys():
             log.error("job %s failed: %s", name, reason)
-            self._changes.stop(self.job(name), JobState.FAILED, reason)
+            try:
+                self._changes.stop(self.job(name), JobState.FAILED, reason)
+            except Exception:
+                log.exception("job %s could not be stopped, it will be tried again", name)
+                self._failing.discard(name)
 
     def _fails_on_error(self, owner: str) -> bool:
         job = self.log.jobs.get(owner)

@@ -6,14 +6,15 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 
+from parser.errors import SqlError
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
 from sqlengine.graphs import GraphHost, PlanOf, RunningGraph
+from sqlengine.jobs import MAIN
 from sqlengine.planning import PlannedJob
-
-MAIN = "main"
 
 
 class Fleet:
@@ -26,10 +27,15 @@ class Fleet:
         self.graphs: dict[str, RunningGraph] = {}
 
     def recover(self, names: Iterable[str]) -> None:
-        """Brings back the graphs that ran."""
-        for name in dict.fromkeys((MAIN, *names)):
+        """Brings back the graphs that ran: those that jobs name, and those that have a folder (the job may not stand in
+        the log yet)."""
+        folders = sorted(p.name for p in (self._host.config.data / "graphs").glob("*"))
+        for name in dict.fromkeys((MAIN, *names, *folders)):
             self.graphs[name] = RunningGraph(name, self._host, self._plan_of)
-        self.retire_idle()
+
+    def lost(self) -> dict[str, SqlError]:
+        """Jobs that ran and cannot be planned any more."""
+        return {name: error for g in self.graphs.values() for name, error in g.lost.items()}
 
     @property
     def main(self) -> RunningGraph:
@@ -37,7 +43,7 @@ class Fleet:
 
     def of(self, job: str) -> RunningGraph:
         """The graph in which the job runs; MAIN for a job that does not."""
-        for graph in self.graphs.values():
+        for graph in list(self.graphs.values()):
             if job in graph.runner.jobs:
                 return graph
         return self.main
@@ -63,7 +69,7 @@ class Fleet:
     def _passed(self, scan: Scan) -> bool:
         """Whether the main graph reads this source and is behind the place where a new job would begin."""
         running = self.main.runner.sources.get(scan.digest)
-        if running is None or scan.table.options.get("scan.startup.mode", "latest-offset") == "latest-offset":
+        if running is None or not any(running.positions.values()):
             return False
         source = open_source(scan.table, Environment(self._host.broker, self._host.clock, MAIN))
         try:
@@ -73,7 +79,7 @@ class Fleet:
 
     def retire_idle(self) -> None:
         """Closes graphs of their own that have no job any more. Their names are never used again."""
-        for name in [n for n, g in self.graphs.items() if n != MAIN and not g.runner.jobs]:
+        for name in [n for n, g in self.graphs.items() if n != MAIN and not g.runner.jobs and not g.runner.broken]:
             graph = self.graphs.pop(name)
             graph.close()
             shutil.rmtree(self._host.config.data / "graphs" / name, ignore_errors=True)
@@ -84,8 +90,16 @@ class Fleet:
             graph.loop.start()
 
     def close(self) -> None:
+        """Closes all; raises the first error once that is done."""
+        with ExitStack() as stack:
+            for graph in self.graphs.values():
+                stack.callback(graph.close)
+
+    def abandon(self) -> None:
+        """Closes all without a checkpoint: a recovery failed."""
         for graph in self.graphs.values():
-            graph.close()
+            graph.runner.broken = True
+        self.close()
 
     def rows_by_job(self) -> Counter[str]:
         """Rows that each job has given to sinks since the server started."""

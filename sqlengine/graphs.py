@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.checkpoints import Checkpoints
+from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import Change, TopicEpochLog
 from sqlengine.executors.letters import LetterSink
@@ -22,8 +23,11 @@ from sqlengine.planning import PlannedJob
 from sqlengine.rebuild import Rebuilder
 from sqlengine.state.store import RocksStore
 
-# (job, version) -> its plan
-PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob]]
+# job -> version; gives the plans, or why there is none any more
+PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
+
+
+log = logging.getLogger("sqlengine")
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ class GraphHost:
 
 
 class RunningGraph:
-    """One graph. It is recovered when it is made, and runs after `loop.start()`."""
+    """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that ran and cannot be
+    planned any more; the others are recovered without them."""
 
     def __init__(self, name: str, host: GraphHost, plan_of: PlanOf) -> None:
         self.name = name
@@ -60,18 +65,42 @@ class RunningGraph:
             Limits(config.rows_per_read),
         )
         self._plan_of = plan_of
-        self.repeated = self._recover()
+        self.lost: dict[str, SqlError] = {}
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure)
+        self._recover()
         self._rebuilder = Rebuilder(self.executor, self.loop, host.later)
 
-    def _recover(self) -> int:
-        position = self.checkpoints.position
-        if position is not None:
-            before = Graph(position.version - 1)
-            plans = self._plan_of(position.jobs)
-            graph = merge(before, {n: p.sinks for n, p in plans.items()}, position.stateful)
-            self.runner.restore(position, self.runner.prepare(graph, position.jobs))
-        return self.runner.recover(self._repeat)
+    def _recover(self) -> None:
+        try:
+            position = self.checkpoints.position
+            if position is not None:
+                self._restore(position)
+            self.runner.recover(self._repeat)
+        except BaseException as error:
+            if isinstance(error, SqlError) or not isinstance(error, Exception):
+                self._shut()
+                raise
+            log.exception("graph %s cannot be recovered", self.name)
+            self.runner.broken = self.loop.broken = True
+            self.loop.problem = f"internal error in the recovery: {error!r}"
+
+    def _restore(self, position: Position) -> None:
+        plans = self._plans(position.jobs)
+        graph = merge(Graph(position.version - 1), {n: p.sinks for n, p in plans.items()}, position.stateful)
+        with self.runner.recovering():
+            change = self.runner.prepare(graph, {n: position.jobs[n] for n in plans})
+        self.runner.restore(position, change)
+
+    def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
+        """Plans of those jobs that can still be planned."""
+        plans = {}
+        for name, plan in self._plan_of(jobs).items():
+            self.lost.pop(name, None)
+            if isinstance(plan, PlannedJob):
+                plans[name] = plan
+            else:
+                self.lost[name] = plan
+        return plans
 
     def change(
         self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
@@ -82,15 +111,19 @@ class RunningGraph:
         return self.runner.prepare(merge(graph, changes, held), jobs, renamed)
 
     def _repeat(self, graph: Graph, change: Change) -> GraphChange:
-        plans = self._plan_of({n: v for n, v in change.jobs.items() if v})
-        return self.change(graph, plans, change.jobs, change.renamed)
+        plans = self._plans({n: v for n, v in change.jobs.items() if v})
+        for name in [n for n, v in change.jobs.items() if not v]:
+            self.lost.pop(name, None)
+        jobs = {n: v if n in plans else 0 for n, v in change.jobs.items()}
+        return self.change(graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans})
 
     def switch(self, change: GraphChange) -> None:
-        """Puts a prepared change in place between two epochs."""
+        """Puts a prepared change in place between two epochs. Raises what kept it from that; it is abandoned then."""
         try:
             self.loop.call(lambda: self.runner.apply(change))
-        except SqlError:
-            change.abandon()
+        except BaseException:
+            if not self.runner.broken:
+                change.abandon()
             raise
         self._rebuilder.look()
 
@@ -98,7 +131,12 @@ class RunningGraph:
         """Ends the epoch that runs, writes a checkpoint."""
         self._rebuilder.close()
         self.loop.stop()
-        self.runner.checkpoint(wait=True)
+        try:
+            self.runner.checkpoint(wait=True)
+        finally:
+            self._shut()
+
+    def _shut(self) -> None:
         self.runner.close()
         self.checkpoints.close()
         self._writer.shutdown()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -12,6 +12,7 @@ from parser.errors import JobError
 from sqlengine.broker.base import Broker
 
 JOBS = "_jobs"
+MAIN = "main"
 MAX_NAME = 200
 
 
@@ -35,7 +36,8 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class JobVersion:
-    """One text of a job. Versions count from 1 and are never used again; `file` is where the text came from."""
+    """One text of a job. Versions count from 1 and are never used again; `file` is where the text came from. `needs`: the
+    job versions that define what the text names: with them it means the same after any change of the catalog."""
 
     name: str
     version: int
@@ -43,6 +45,7 @@ class JobVersion:
     origin: Origin
     created_ms: int
     file: str | None = None
+    needs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Job:
     origin: Origin
     changed_ms: int
     reason: str | None = None
-    graph: str = "main"
+    graph: str = MAIN
     defines: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -89,22 +92,23 @@ class JobLog:
                 job = msgspec.json.decode(value, type=Job)
                 self.jobs[job.name] = job
 
-    def write(self, versions: Mapping[str, JobVersion], jobs: Mapping[str, Job], now_ms: int) -> None:
-        """New versions and new states of jobs, as one atomic batch."""
+    def write(
+        self, versions: Mapping[str, JobVersion], jobs: Mapping[str, Job], now_ms: int, removes: Collection[str] = ()
+    ) -> None:
+        """New versions, new states of jobs and jobs that go, as one atomic batch. The versions of a job that goes stay,
+        so that a new job of the name goes on counting and history shows all."""
         keys = [f"version:{v.name}@{v.version}".encode() for v in versions.values()]
-        values = [msgspec.json.encode(v) for v in versions.values()]
-        keys += [f"job:{name}".encode() for name in jobs]
+        values: list[bytes | None] = [msgspec.json.encode(v) for v in versions.values()]
+        keys += [f"job:{name}".encode() for name in (*jobs, *removes)]
         values += [msgspec.json.encode(job) for job in jobs.values()]
+        values += [None] * len(removes)
         if keys:
             self._broker.append(JOBS, 0, values, keys=keys, timestamp_ms=now_ms)
         for version in versions.values():
             self.versions.setdefault(version.name, {})[version.version] = version
         self.jobs.update(jobs)
-
-    def remove(self, name: str, now_ms: int) -> None:
-        """Forgets the job. Its versions stay, so that a new job of the name goes on counting and history shows all."""
-        self._broker.append(JOBS, 0, [None], keys=[f"job:{name}".encode()], timestamp_ms=now_ms)
-        self.jobs.pop(name, None)
+        for name in removes:
+            self.jobs.pop(name, None)
 
     def next_version(self, name: str) -> int:
         return max(self.versions.get(name, {0: None})) + 1

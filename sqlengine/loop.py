@@ -11,9 +11,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
-from sqlengine.broker.errors import BrokerFull
-from sqlengine.executors.runner import GraphRunner, RowsFailed, SinkFailed
+from sqlengine.executors.failures import JobsFailed
+from sqlengine.executors.runner import GraphRunner
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine.loop")
@@ -34,6 +35,8 @@ class GraphLoop:
         self._on_failure = on_failure
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stopping = threading.Event()
+        self._door = threading.Lock()
+        self._open = True
         self._thread = threading.Thread(target=self._run, name=f"graph-{runner.name}", daemon=True)
 
     def start(self) -> None:
@@ -44,19 +47,30 @@ class GraphLoop:
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
-        """Runs `work` in the graph's thread between two epochs; raises what it raises."""
+        """Runs `work` in the graph's thread between two epochs; raises what it raises. ServiceError when its turn does
+        not come in time, and then it never comes."""
         future: Future[T] = Future()
 
         def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             try:
                 future.set_result(work())
             except BaseException as error:  # noqa: BLE001  handed to the caller, who raises it
                 future.set_exception(error)
 
-        if not self._thread.is_alive():
+        with self._door:
+            running = self._open and self._thread.is_alive()
+            if running:
+                self._calls.put(run)
+        if not running:
             return work()
-        self._calls.put(run)
-        return future.result(timeout)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            if future.cancel():
+                raise ServiceError(f"graph '{self.runner.name}' is busy", hint="nothing was changed; try again") from None
+            return future.result()
 
     def stop(self) -> None:
         """Ends after the epoch that runs now."""
@@ -65,10 +79,21 @@ class GraphLoop:
             self._thread.join(60)
 
     def _run(self) -> None:
+        try:
+            self._steps()
+        finally:
+            with self._door:
+                self._open = False
+                self._serve()
+
+    def _serve(self) -> None:
+        while not self._calls.empty():
+            self._calls.get()()
+
+    def _steps(self) -> None:
         collected = time.monotonic()
         while not self._stopping.is_set():
-            while not self._calls.empty():
-                self._calls.get()()
+            self._serve()
             busy = self._step()
             if time.monotonic() - collected > 1:
                 gc.collect(1)
@@ -77,17 +102,20 @@ class GraphLoop:
                 self._broker.wait_for_data(IDLE_S)
 
     def _step(self) -> bool:
+        if self.runner.broken:
+            return False  # until it is restarted; whoever asks for a change is told
         try:
             busy = self.runner.step()
-            self.problem = None
+            self.problem, self.broken = None, False
             return busy
-        except BrokerFull as error:
+        except ServiceError as error:  # a full disk, as a rule: without space for output or checkpoint it waits
+            self.broken = self.runner.broken
             self._pause(str(error), FULL_DISK_S)
-        except (SinkFailed, RowsFailed) as error:
+        except JobsFailed as error:
             if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, str(error))
             return False
-        except Exception as error:  # noqa: BLE001  shown by /healthz, and tried again
+        except Exception as error:  # noqa: BLE001  shown by /healthz, and tried again if no epoch is half-way
             self.broken = True
             self._pause(f"internal error: {error!r}", 1.0)
         return False

@@ -9,9 +9,9 @@ from dataclasses import replace
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
-from sqlengine.changes import defined_only_by, full_name, without
+from sqlengine.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, moved
+from sqlengine.jobs import MAIN, Job, JobLog, JobState, JobVersion, Origin, moved
 from sqlengine.planning import JobText, PlannedJob, with_objects
 from sqlengine.workers import plan_texts
 
@@ -49,6 +49,17 @@ class Registry:
         """A version that is not in the log yet."""
         return JobVersion(text.name, self.log.next_version(text.name), text.sql, origin, self.clock(), text.file)
 
+    def next_versions(
+        self, texts: Mapping[str, JobText], plans: Mapping[str, PlannedJob], origin: Origin
+    ) -> dict[str, JobVersion]:
+        """Versions of planned jobs, each with those that it needs: of the same change, or those that are there."""
+        fresh = {name: self.next_version(texts[name], origin) for name in plans}
+        definers = {o: (j.name, j.version) for j in reversed(self.jobs()) for o in j.defines}
+        for name, plan in plans.items():
+            definers |= {full_name(o.name): (name, fresh[name].version) for o in plan.objects}
+        needs = {n: dict(definers[o] for o in map(full_name, p.uses) if o in definers) for n, p in plans.items()}
+        return {name: replace(version, needs=needs[name]) for name, version in fresh.items()}
+
     def move(self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None) -> None:
         """Writes down that the job is in another state."""
         moved_job = moved(job, state, self.clock(), reason)
@@ -56,8 +67,11 @@ class Registry:
 
     def private(self, jobs: Collection[str]) -> set[str]:
         """Objects that only these jobs define and use: they may be defined anew."""
-        names = {n for j in jobs if j in self.log.jobs for n in defined_only_by(self.log.jobs[j], self.jobs())}
-        return {n for n in names if not any(n in j.uses for j in self.jobs() if j.name not in jobs)}
+        names = {n for j in jobs if j in self.log.jobs for n in self.log.jobs[j].defines}
+        if not names:
+            return set()
+        others = [j for j in self.log.jobs.values() if j.name not in jobs]
+        return names.difference(*(j.defines for j in others), *(j.uses for j in others))
 
     def catalog_for(self, jobs: Collection[str]) -> Catalog:
         """The catalog in which these jobs are planned: without what only they define."""
@@ -80,9 +94,7 @@ class Registry:
         for name, plan in plans.items():
             self.catalog = with_objects(self.catalog, plan)
             jobs[name] = self._settled(versions[name], plan, graphs[name])
-        self.log.write({}, jobs, self.clock())
-        for name in removes:
-            self.log.remove(name, self.clock())
+        self.log.write({}, jobs, self.clock(), removes)
 
     def _settled(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
         return Job(
@@ -101,7 +113,7 @@ class Registry:
 
     def recover(self) -> None:
         """Plans all jobs as they were, which gives the catalog; the plans are kept for the graphs that come next."""
-        jobs = [j for j in self.jobs() if j.state in LIVE]
+        jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
         # In this process: no stream runs yet that planning could hold up.
         plans = plan_texts([self.text(j) for j in jobs], Catalog(), self._settings, child=False)
         for job, plan in zip(jobs, plans, strict=True):
@@ -115,26 +127,61 @@ class Registry:
         """The plans that were kept for the recovery are of no more use."""
         self._plans.clear()
 
-    def plans_of(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
-        """Plans of some versions of jobs, from the log's texts."""
-        found = {n: self._plans[n, v] for n, v in jobs.items() if (n, v) in self._plans}
-        missing = [self.log.version(n, v) for n, v in jobs.items() if n not in found]
-        texts = [JobText(v.name, v.sql, v.file) for v in missing]
-        for text, plan in zip(texts, self.plan(texts, jobs.keys()), strict=True):
-            if isinstance(plan, SqlError):
-                raise plan
-            found[text.name] = plan
+    def plans_of(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
+        """Plans of some versions of jobs, each with the definitions of its own time; the reason where there is none."""
+        found: dict[str, PlannedJob | SqlError] = {
+            n: self._plans[n, v] for n, v in jobs.items() if (n, v) in self._plans
+        }
+        groups: dict[frozenset[tuple[str, int]], list[str]] = {}
+        for name, version in jobs.items():
+            if name not in found:
+                needs = {n: v for n, v in self._needs(name, version).items() if n != name}
+                groups.setdefault(frozenset(needs.items()), []).append(name)
+        for needed, names in groups.items():
+            versions = [*sorted(needed), *((n, jobs[n]) for n in names)]
+            texts = [JobText(n, self.log.version(n, v).sql, self.log.version(n, v).file) for n, v in versions]
+            plans = plan_texts(texts, Catalog(), self._settings, child=False)
+            found |= zip(names, plans[len(needed) :], strict=True)
         return found
 
-    def reconcile(self, running: Mapping[str, tuple[str, int]]) -> None:
+    def _needs(self, name: str, version: int) -> dict[str, int]:
+        """All job versions that define what this one names, and what they name: of two of one job the later."""
+        found: dict[str, int] = {}
+        waiting = [(name, version)]
+        while waiting:
+            for need, number in self.log.version(*waiting.pop()).needs.items():
+                if found.get(need, 0) < number:
+                    found[need] = number
+                    waiting.append((need, number))
+        return found
+
+    def reconcile(self, running: Mapping[str, tuple[str, int]], lost: Mapping[str, SqlError]) -> None:
         """The graphs are the truth about what runs (job -> graph, version): a crash may have come between a switch and
-        the log's entry."""
+        the log's entry. `lost`: jobs that ran and cannot be planned any more."""
+        self._settle_late({name: place for name, place in running.items() if self._behind(name, place[1])})
         changed = {}
         for job in self.jobs():
-            graph, version = running.get(job.name, ("", 0))
-            if version and (job.state is not JobState.RUNNING or (job.graph, job.version) != (graph, version)):
-                held = moved(job, JobState.RUNNING, self.clock())
-                changed[job.name] = replace(held, version=version, graph=graph)
-            elif not version and job.state is JobState.RUNNING:
-                changed[job.name] = moved(job, JobState.STOPPED, self.clock(), "the server died while it started")
+            if job.name in lost:
+                reason = f"it cannot be planned any more: {lost[job.name]}"
+                changed[job.name] = moved(job, JobState.FAILED, self.clock(), reason)
+            elif job.name in running:
+                graph = running[job.name][0]
+                if (job.state, job.graph) != (JobState.RUNNING, graph):
+                    changed[job.name] = replace(moved(job, JobState.RUNNING, self.clock()), graph=graph)
+            elif job.state is JobState.RUNNING:
+                reason = "the server died while the job was started or stopped"
+                changed[job.name] = moved(job, JobState.STOPPED, self.clock(), reason)
         self.log.write({}, changed, self.clock())
+
+    def _behind(self, name: str, version: int) -> bool:
+        held = self.log.jobs.get(name)
+        return held is None or held.version < version
+
+    def _settle_late(self, running: Mapping[str, tuple[str, int]]) -> None:
+        """Writes down changes that took effect before a crash, with the definitions that they brought."""
+        wanted = {name: version for name, (_, version) in running.items()}
+        for name, version in list(wanted.items()):
+            wanted |= {n: v for n, v in self._needs(name, version).items() if self._behind(n, v)}
+        plans = {n: p for n, p in self.plans_of(wanted).items() if isinstance(p, PlannedJob)}
+        versions = {n: self.log.version(n, wanted[n]) for n in plans}
+        self.settle(plans, versions, {n: running.get(n, (MAIN, 0))[0] for n in plans}, ())

@@ -15,6 +15,7 @@ from sqlengine.config import LOOPBACK, Config
 from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
+from sqlengine.memory import give_back
 
 log = logging.getLogger("sqlengine")
 
@@ -43,6 +44,7 @@ class Service:
         self.engine.start()
         self._folder.start()
         self._commands.start()
+        give_back()
         self._http.start()
 
     def stop(self) -> None:

@@ -157,7 +157,8 @@ class Session:
     def _drop(self, statement: Drop) -> None:
         kinds = {"TABLE": Table, "VIEW": View, "FUNCTION": Function}
         held = self.catalog.get(statement.name)
-        if held is not None and isinstance(held, kinds[statement.kind]):
+        known = held is not None and isinstance(held, kinds[statement.kind])
+        if held is not None and known and (held.temporary or not statement.temporary):
             self.catalog = self.catalog.drop(held.name)
         elif not statement.if_exists:
             name = ".".join(statement.name)

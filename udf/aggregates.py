@@ -199,7 +199,8 @@ class Extreme:
         fresh = ~present[slots].astype(np.bool_)
         held[slots[fresh]] = values[fresh]  # any first value will do: the extreme is taken over all below
         choose: np.ufunc = np.maximum if self.greatest else np.minimum
-        choose.at(held, slots, values)
+        with np.errstate(invalid="ignore"):  # NaN wins
+            choose.at(held, slots, values)
         present[slots] = True
 
     def _offer_objects(self, held: Column, present: Column, slots: Slots, values: Column) -> None:

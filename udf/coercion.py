@@ -118,13 +118,16 @@ def _numeric_comparison(left: DataType, right: DataType) -> tuple[DataType, Data
 
 
 def in_types(types: Sequence[DataType]) -> tuple[DataType, ...] | None:
-    """What value and list of an IN are cast to. Strings among numbers make all of them strings, as in Flink."""
+    """What value and list of an IN are cast to. As in Flink a list of strings goes to a number's type, but a string is
+    compared with the text of numbers."""
     common = merged_type(types)
     if common is None:
-        value = types[0]
+        value, listed = types[0], merged_type(types[1:])
         if _is_temporal(value) and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types):
             common = value
-        elif all(t.is_numeric or t.is_string or t.root is Root.NULL for t in types):
+        elif listed is not None and value.is_numeric and listed.is_string:
+            common = value
+        elif listed is not None and value.is_string and listed.is_numeric:
             common = STRING
     if common is None or common.root in _NESTED:
         return None

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType, Root
-from udf.arrays import null_where
+from udf.arrays import null_where, rows_of, valid
 from udf.coercion import comparison_types, in_types, merged_type
 from udf.logical import kleene
-from udf.registry import KernelContext, Types, Values, function, lazy_function
+from udf.registry import KernelContext, Literals, Types, Values, function, lazy_function
 from udf.signatures import FACT, PREDICATE, Custom, anything, takes
-from udf.vector import Vector, merge_errors
+from udf.vector import Errors, Vector, merge_errors
 
 
 def _pair(types: Types, *, equality: bool) -> tuple[DataType, ...] | None:
@@ -145,3 +145,19 @@ def is_not_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
 def is_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
     """The contrary of IS NOT DISTINCT FROM."""
     return pc.invert(is_not_distinct(ctx, left, right))
+
+
+def _checked_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) == 2 and types[1].is_string else None
+
+
+def _checked_result(types: Types, literals: Literals) -> DataType:
+    return types[0].plain.with_nullable(False)
+
+
+@function("CHECK NOT NULL", signature=Custom(_checked_types, _checked_result, "a value and the name of its column"))
+def check_not_null(ctx: KernelContext, value: Values, column: Values) -> Vector:
+    """The value on its way into a column that is NOT NULL. Error: NULL."""
+    missing = ~valid(value, ctx.num_rows)
+    name = next(iter(rows_of(column)), "")
+    return Vector(value, Errors.where(missing, f"NULL for column '{name}', which is NOT NULL"))

@@ -12,7 +12,7 @@ from parser.statements import Insert
 from parser.types import Column
 from planner.binder import literals, pool
 from planner.binder.relations import bind_query, unknown_table
-from planner.binder.scalars import implicit_cast
+from planner.binder.scalars import function_call, implicit_cast
 from planner.binder.scope import Context, Query, did_you_mean
 from planner.catalog import Table, View
 from planner.logical import Project, Sink
@@ -97,4 +97,8 @@ def _value(target: Column, given: Column | None, table: Table, places: Mapping[s
             hint=f"write CAST({given.name} AS {target.type.plain})",
             position=position_of(places[target.name]),
         )
-    return implicit_cast(pool.column(given.name, given.type), target.type, places[target.name])
+    place = places[target.name]
+    value = implicit_cast(pool.column(given.name, given.type), target.type, place)
+    if target.type.nullable or not given.type.nullable:
+        return value
+    return function_call("CHECK NOT NULL", (value, literals.text(target.name)), place)

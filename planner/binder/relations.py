@@ -179,7 +179,10 @@ def _items(
         return [(f.name, binder.above(f.column, node)) for f in starred]
     if isinstance(node, exp.Alias):
         return [(node.alias, binder.bind(node.this))]
-    return [(node.name if isinstance(node, exp.Column) else None, binder.bind(node))]
+    inner = node
+    while isinstance(inner, exp.Paren) and "sign" not in inner.meta:
+        inner = inner.this
+    return [(inner.name if isinstance(inner, exp.Column) else None, binder.bind(node))]
 
 
 def _starred(node: exp.Expression, scope: Scope) -> tuple[Field, ...] | None:

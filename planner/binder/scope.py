@@ -15,8 +15,8 @@ from parser.errors import PlanError
 from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
-from planner.scalar import Call, ColumnRef, Scalar, is_deterministic, walk
-from planner.zones import uses_zone
+from planner.scalar import UTC, Call, ColumnRef, Scalar, is_deterministic, walk
+from planner.zones import uses_zone, zone_of
 
 # Functions whose value is that of the epoch: not deterministic, but alike for all jobs.
 EPOCH_FUNCTIONS = frozenset(
@@ -107,7 +107,7 @@ class Context:
 
     @property
     def zone(self) -> str:
-        return self.settings.get(TIME_ZONE, "UTC")
+        return zone_of(self.settings.get(TIME_ZONE, UTC))
 
     def at_place(self, place: int) -> Context:
         return replace(self, place=place)

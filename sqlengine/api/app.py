@@ -26,6 +26,7 @@ def create_app(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlErro
     """The server's routes over an engine. `file_problems`: files of the watched folder that were not taken."""
     app = Flask("sqlengine")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     app.register_blueprint(jobs_blueprint(engine, file_problems))
     app.register_blueprint(topics_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))

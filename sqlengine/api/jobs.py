@@ -34,8 +34,8 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
         texts = _texts()
         if _flag("dry-run"):
             return _answer(_validated(engine, texts), many=len(texts) != 1)
-        asked = Request(_origin(), texts, take_over=_flag("take-over"))
-        return _answer(engine.change(asked), many=len(texts) != 1)
+        outcomes = engine.change(Request(_origin(), texts, take_over=_flag("take-over")))
+        return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
 
     @blueprint.put("/<name>")
     def put(name: str) -> Response:
@@ -121,12 +121,16 @@ def _pairs(body: str) -> list[tuple[str, str]]:
         raise BadRequest("the body is not JSON", detail=str(error)) from None
     jobs: object = None
     if isinstance(data, dict):
-        jobs = data["jobs"] if "jobs" in data else {data.get("name"): data.get("sql")}
+        jobs = data["jobs"] if "jobs" in data else _pair(data.get("name"), data.get("sql"))
     if not isinstance(jobs, dict) or not all(isinstance(t, str) for pair in jobs.items() for t in pair):
         raise BadRequest(
             "the body names no job with its SQL", hint='send {"name": "r1", "sql": "…"} or {"jobs": {"r1": "…"}}'
         )
     return list(jobs.items())
+
+
+def _pair(name: object, sql: object) -> object:
+    return {name: sql} if isinstance(name, str) else None
 
 
 def _flag(name: str) -> bool:

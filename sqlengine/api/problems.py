@@ -6,7 +6,7 @@ import json
 
 from flask import Response
 
-from parser.errors import JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
+from parser.errors import ExecutionError, JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
 from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, TopicExists, TopicNotFound
 from sqlengine.topic_access import BadRequest, TopicInUse
 
@@ -58,4 +58,6 @@ def status_of(error: SqlError) -> int:
             return 400
         case ServiceError():
             return 503
-    return 500
+        case ExecutionError():
+            return 500
+    return 400

@@ -94,13 +94,28 @@ def options_of(table: Table) -> dict[str, object]:
 def open_source(table: Table, environment: Environment) -> Source:
     """Opens the table for reading, after `validate`."""
     validate(table)
-    return connector_of(table).source(table, environment)
+    try:
+        return connector_of(table).source(table, environment)
+    except OSError as error:
+        raise _cannot_open(table, "read", error) from None
 
 
 def open_sink(table: Table, environment: Environment) -> Sink:
     """Opens the table for writing, after `validate`."""
     validate(table)
-    return connector_of(table).sink(table, environment)
+    try:
+        return connector_of(table).sink(table, environment)
+    except OSError as error:
+        raise _cannot_open(table, "written", error) from None
+
+
+def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
+    """Files and folders that the statement names and the system refuses."""
+    return PlanError(
+        f"table '{table.display}' cannot be {what}",
+        detail=f"{error.filename}: {error.strerror}" if error.filename else str(error),
+        hint="name a path that exists and that the user who runs this may use",
+    )
 
 
 def _declared(table: Table, found: Connector) -> Mapping[str, Option]:

@@ -39,6 +39,12 @@ class FolderIntake:
         """Files that are not what runs, with the reason."""
         return self._watcher.problems() | dict(self._refused.copy().values())
 
+    def _path(self, change: FolderChange, name: str) -> Path:
+        """The job's file, also when it is gone."""
+        if name in change.upserts:
+            return change.upserts[name].path
+        return Path(self._engine.history(name)[-1].file or name)
+
     def _mine(self) -> set[str]:
         return {j.name for j in self._engine.jobs() if j.origin is Origin.FOLDER}
 
@@ -58,8 +64,8 @@ class FolderIntake:
         for outcome in outcomes.values():
             if outcome.error is not None:
                 log.error("%s: %s", outcome.name, outcome.error)
-                if outcome.name in texts and outcome.status == "refused":
-                    self._refused[outcome.name] = change.upserts[outcome.name].path, outcome.error
+                if outcome.status == "refused":
+                    self._refused[outcome.name] = self._path(change, outcome.name), outcome.error
             elif outcome.status != "unchanged" and len(texts) <= SPOKEN_OF:
                 log.info("%s: %s", outcome.name, outcome.status)
         running = sum(j.state is JobState.RUNNING for j in self._engine.jobs())

@@ -9,17 +9,19 @@ from dataclasses import dataclass, field
 import msgspec
 import pyarrow as pa
 
+from parser.errors import ServiceError
 from sqlengine.state.checkpoint import Checkpointer
-from sqlengine.state.store import CheckpointStore
+from sqlengine.state.store import CheckpointStore, Loaded
 from sqlengine.state.table import KeyedTable
 
-POSITION_FORMAT = 1
+POSITION_FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Position:
     """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by source and shard;
-    `jobs`: the running version of each; `stateful`: (node id, birth) of each job's state."""
+    `jobs`: the running version of each; `stateful`: (node id, birth) of each job's state; `born`: the version that each
+    node with tables came with."""
 
     graph: str
     epoch: int
@@ -30,6 +32,7 @@ class Position:
     unstarted: list[str]
     jobs: dict[str, int]
     stateful: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    born: dict[str, int] = field(default_factory=dict)
     format: int = POSITION_FORMAT
 
 
@@ -44,7 +47,8 @@ class Checkpoints:
         self._writer = Checkpointer(store, writer)
         self._last = 0
         loaded = store.load()
-        self.position = msgspec.convert(loaded.position, Position) if loaded is not None else None
+        self.position = _position(loaded) if loaded is not None else None
+        self._epoch = self.position.epoch if self.position is not None else 0
         self.restored: Mapping[str, pa.Table] = loaded.tables if loaded is not None else {}
         self.counters = self._writer.counters
 
@@ -52,15 +56,19 @@ class Checkpoints:
         """The tables are now what the store holds: the next checkpoint writes only what changes from here on."""
         if self.position is not None:
             self._writer.adopt(msgspec.to_builtins(self.position), tables)
+        for name in self.restored.keys() - tables.keys():  # the process died before it could forget them
+            self._store.drop(name)
         self.restored = {}
 
-    def due(self, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
+    def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
+        if epoch <= self._epoch:
+            return False
         return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows
 
     def begin(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
         """Copies what changed and starts to write it; nothing happens while the last one is still being written."""
         if self._writer.begin(msgspec.to_builtins(position), tables):
-            self._last = now_ms
+            self._last, self._epoch = now_ms, position.epoch
 
     def finish(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
         """A checkpoint that is in the store when this returns."""
@@ -69,5 +77,16 @@ class Checkpoints:
         self._writer.wait()
 
     def close(self) -> None:
-        self._writer.wait()
-        self._store.close()
+        try:
+            self._writer.wait()
+        finally:
+            self._store.close()
+
+
+def _position(loaded: Loaded) -> Position:
+    if loaded.position.get("format") != POSITION_FORMAT:
+        raise ServiceError(
+            f"a checkpoint has format {loaded.position.get('format')}, this version reads {POSITION_FORMAT}",
+            hint="start the version that wrote the data folder, or begin with an empty one",
+        )
+    return msgspec.convert(loaded.position, Position)

@@ -21,17 +21,18 @@ SinkWrite = Callable[[str, Batch], None]
 
 
 class NodeContext:
-    """What one operator gets: its counters, and tables that live as long as its node does."""
+    """What one operator gets: its counters, and tables that live as long as its node does. `born`, the graph's version
+    that the node came with, is part of their names: a node that goes and comes again has nothing of its old ones."""
 
-    def __init__(self, node: str, tables: dict[str, KeyedTable], restored: Mapping[str, pa.Table]) -> None:
+    def __init__(self, node: str, born: int, tables: dict[str, KeyedTable], restored: Mapping[str, pa.Table]) -> None:
         self.counters: Counter[str] = Counter()
-        self._node = node
+        self._owner = f"{node}@{born}"
         self.tables = tables
         self._restored = restored
 
     def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
         """The operator's table; filled from what was restored under its name, if anything was."""
-        full = f"{self._node}/{name}"
+        full = f"{self._owner}/{name}"
         if full not in self.tables:
             self.tables[full] = table = KeyedTable(full, keys, values, exchange)
             if full in self._restored:
@@ -78,26 +79,38 @@ class EmbeddedExecutor:
                 prepared.operators[node.id] = self._factory.build(node, held.operator if held else None)
         return prepared
 
-    def switch(self, prepared: Prepared, restored: Mapping[str, pa.Table] | None = None) -> None:
+    def switch(
+        self,
+        prepared: Prepared,
+        restored: Mapping[str, pa.Table] | None = None,
+        born: Mapping[str, int] | None = None,
+    ) -> None:
         """Puts a prepared plan in place: operators that stay keep their tables, those that go are closed and their
-        tables dropped, new ones are opened (over `restored` tables, if there are any for them)."""
+        tables dropped, new ones are opened (over `restored` tables of nodes `born` earlier, if there are any)."""
+        births = born or {}
         running: dict[str, RunningNode] = {}
         for rank, node in enumerate(prepared.plan.nodes.values()):
             held = self.running.pop(node.id, None)
             new = prepared.operators.get(node.id)
             if held is not None and new is not None:
-                held.operator.close()
-            context = held.context if held else NodeContext(node.id, self.tables, restored or {})
+                self._retire(held)
+            birth = births.get(node.id, prepared.plan.version)
+            context = held.context if held else NodeContext(node.id, birth, self.tables, restored or {})
             operator = new or (held.operator if held else self._factory.build(node, None))
             if held is None or new is not None:
                 operator.open(context)
             running[node.id] = RunningNode(node, operator, context, _by_port(node.edges), rank)
         for gone in self.running.values():
-            gone.operator.close()
+            self._retire(gone)
         self.running, self.plan = running, prepared.plan
-        self.tables = {n: t for n, t in self.tables.items() if n.split("/", 1)[0] in running}
+        self.tables = {n: t for n, t in self.tables.items() if n.split("@", 1)[0] in running}
         for current in running.values():
             current.context.tables = self.tables
+
+    def births(self) -> dict[str, int]:
+        """The graph's version with which each node that has tables came."""
+        owners = (name.split("/", 1)[0].split("@", 1) for name in self.tables)
+        return {node: int(born) for node, born in owners}
 
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind; rows for sinks go to
@@ -127,8 +140,8 @@ class EmbeddedExecutor:
             if edge.target in self.plan.sinks:
                 if batch.num_rows:
                     write(edge.target, batch)
-                    if not isinstance(source.operator, RulesOperator):
-                        self._rows.update(dict.fromkeys(source.node.jobs, batch.num_rows))
+                    if edge.job is not None:
+                        self._rows[edge.job] += batch.num_rows
                 continue
             if edge.target not in waiting:
                 waiting[edge.target] = []
@@ -140,8 +153,14 @@ class EmbeddedExecutor:
         rows = Counter(self._rows)
         for node in list(self.running.values()):
             if isinstance(node.operator, RulesOperator):
-                rows.update(node.operator.rows_by_job)
+                rows.update(dict(node.operator.rows_by_job))  # a copy: the graph's thread counts on
         return rows
+
+    def _retire(self, node: RunningNode) -> None:
+        """What an operator has counted outlives it."""
+        if isinstance(node.operator, RulesOperator):
+            self._rows.update(node.operator.rows_by_job)
+        node.operator.close()
 
     def take_errors(self) -> list[Batch]:
         """Dead letters since the last call."""

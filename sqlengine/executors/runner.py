@@ -8,22 +8,27 @@ epochs with the same ranges, times and seeds; sinks drop what they have already.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parser.errors import ExecutionError, SqlError
-from planner.logical import Scan, Values
+from parser.errors import ServiceError, SqlError
+from planner.catalog import Table
+from planner.logical import AssignWatermark, Scan, Values
 from planner.merge import Graph, stateful_nodes
-from planner.physical import PhysicalPlan, PhysicalSink, lower
+from planner.physical import PhysicalPlan, lower
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, empty
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.connectors.base import Chunk, Environment, Sink
+from sqlengine.connectors.base import Chunk, Environment, Sink, Source
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor, Prepared
 from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range
+from sqlengine.executors.failures import GraphBroken, LostSink, LostSource, SourceFailed
+from sqlengine.executors.failures import RowsFailed as RowsFailed
+from sqlengine.executors.failures import SinkFailed as SinkFailed
 from sqlengine.executors.sources import RunningSource, positions_of
 
 
@@ -52,27 +57,6 @@ class GraphChange:
             source.source.close()
         for sink in self.sinks.values():
             sink.close()
-
-
-class SinkFailed(ExecutionError):
-    """A sink could not take rows: the jobs that write to it are at fault, no others."""
-
-    def __init__(self, sink: PhysicalSink, cause: SqlError) -> None:
-        super().__init__(cause.message, detail=cause.detail, hint=cause.hint, position=cause.position)
-        self.jobs = sink.jobs
-
-
-class RowsFailed(ExecutionError):
-    """Rows in error that belong to jobs which asked to fail on them ('' stands for a table's records)."""
-
-    def __init__(self, letters: Batch) -> None:
-        owner, place, subject, reason, payload = (c[0].as_py() for c in letters.columns)
-        super().__init__(
-            f"{reason} in {subject}",
-            detail=f"at {place}: {payload[:200]}" if place else payload[:200],
-            hint="SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on",
-        )
-        self.jobs = frozenset({owner})
 
 
 # The sink of dead letters, beside those of the plan.
@@ -112,6 +96,8 @@ class GraphRunner:
         self.epoch = 0
         self.sources: dict[str, RunningSource] = {}
         self.progress = Progress()
+        self.broken = False
+        self._recovering = False
         self._environment = environment
         self._log = log
         self._log_offset = 0
@@ -124,6 +110,7 @@ class GraphRunner:
         self._sinks: dict[str, Sink] = {}
         self._uncommitted: dict[str, Sink] = {}
         self._refused: dict[str, SqlError] = {}
+        self._lost: dict[str, SqlError] = {}
         self._fatal: list[Batch] = []
         self._unstarted: set[str] = set()
 
@@ -137,30 +124,52 @@ class GraphRunner:
         return GraphChange(graph, prepared, jobs, sources, sinks, renamed or {})
 
     def apply(self, change: GraphChange) -> None:
-        """Switches to a prepared change between two epochs (in the graph's thread)."""
+        """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
+        self._require_sound()
+        self._commit()  # what a full disk held up, before its sinks may go
         starts = {name: source.begin() for name, source in change.sources.items()}
         recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed))
         self._write(self._record(change=recorded))
-        self._switch(change)
+        with self._whole():
+            self._switch(change)
 
     def _open(self, plan: PhysicalPlan) -> tuple[dict[str, RunningSource], dict[str, Sink]]:
         sources: dict[str, RunningSource] = {}
         for node in plan.nodes.values():
             if isinstance(node.plan, Scan) and node.id not in self.sources:
-                sources[node.id] = RunningSource(node.plan, open_source(node.plan.table, self._environment))
+                sources[node.id] = RunningSource(node.plan, self._open_source(node.plan))
         sinks: dict[str, Sink] = {}
         for name, sink in plan.sinks.items():
             if name in self._sinks:
                 continue
             if sink.sink.table is not None:
-                sinks[name] = open_sink(sink.sink.table, self._environment)
+                sinks[name] = self._open_sink(sink.sink.table)
             elif self._result is not None:
                 sinks[name] = self._result
         return sources, sinks
 
-    def _switch(self, change: GraphChange, introduce: bool = True) -> None:
-        restored = self._checkpoints.restored if self._checkpoints else {}
-        self.executor.switch(change.prepared, restored)
+    def _open_source(self, scan: Scan) -> Source:
+        try:
+            return open_source(scan.table, self._environment)
+        except SqlError as error:
+            if not self._recovering:
+                raise
+            return LostSource(error)
+
+    def _open_sink(self, table: Table) -> Sink:
+        try:
+            return open_sink(table, self._environment)
+        except SqlError as error:
+            if not self._recovering:
+                raise
+            return LostSink(error)
+
+    def _switch(self, change: GraphChange, position: Position | None = None) -> None:
+        """To another graph; with `position` to that of a checkpoint, whose shards are known."""
+        if position is None or self._checkpoints is None:
+            self.executor.switch(change.prepared)
+        else:
+            self.executor.switch(change.prepared, self._checkpoints.restored, position.born)
         self.graph = change.graph
         for job, version in change.jobs.items():
             if version:
@@ -172,13 +181,25 @@ class GraphRunner:
         self._close_unused(change.prepared.plan)
         values = (n.id for n in change.prepared.plan.nodes.values() if isinstance(n.plan, Values))
         self._unstarted |= {v for v in values if v in change.prepared.operators}
-        for name in change.sources if introduce else ():
+        for name in self._unacquainted(change) if position is None else ():
             for shard in self.sources[name].positions:
                 self._introduce(name, shard)
+
+    def _unacquainted(self, change: GraphChange) -> Iterable[str]:
+        """Sources that are new, or over which there is a new watermark: it must know of the shards that are silent."""
+        found = dict.fromkeys(change.sources)
+        for name in change.prepared.operators:
+            node = self.graph.nodes.get(name)
+            if node is not None and isinstance(node.plan, AssignWatermark):
+                while node.inputs:
+                    node = self.graph.nodes[node.inputs[0]]
+                found[node.id] = None
+        return found
 
     def _close_unused(self, plan: PhysicalPlan) -> None:
         for name in [s for s in self.sources if s not in plan.nodes]:
             self.sources.pop(name).source.close()
+            self._lost.pop(name, None)
         for name in [s for s in self._sinks if s not in plan.sinks]:
             self._sinks.pop(name).close()
             self._refused.pop(name, None)
@@ -187,28 +208,58 @@ class GraphRunner:
     # ---- epochs ------------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """One epoch, if there is anything to do. False when all sources have nothing new."""
+        """One epoch, if there is anything to do. False when all sources have nothing new. Raises JobsFailed once all is
+        done for the other jobs, ServiceError where it may be tried again, GraphBroken where nothing can go on."""
+        self._require_sound()
         self._commit()
-        chunks: list[tuple[str, Chunk]] = []
-        opened: list[tuple[str, str]] = []
-        for name, source in self.sources.items():
-            for shard in source.new_shards():
-                source.positions[shard] = 0
-                opened.append((name, shard))
-            chunks += [(name, chunk) for chunk in source.poll(self._limits.rows_per_read)]
+        chunks, opened = self._poll()
         ended = self._ended(chunks)
         if not chunks and not opened and not ended:
+            self._raise()
+            self._checkpoint()
             return False
         ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
         record = self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended))
         self._write(record)
-        self._process(record, chunks)
+        with self._whole():
+            self._process(record, chunks)
         if self._fatal and self._result is not None:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
         self._commit()
         self._raise()
         self._checkpoint()
         return True
+
+    def _poll(self) -> tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]:
+        """What there is to read, and the shards that have appeared. Sources that fail are read no more."""
+        chunks: list[tuple[str, Chunk]] = []
+        opened: list[tuple[str, str]] = []
+        for name, source in self.sources.items():
+            if name in self._lost:
+                continue
+            try:
+                shards = source.new_shards()
+                source.positions |= dict.fromkeys(shards, 0)
+                found = [(name, chunk) for chunk in source.poll(self._limits.rows_per_read)]
+            except SqlError as error:
+                self._lost[name] = error
+                continue
+            opened += [(name, shard) for shard in shards]
+            chunks += found
+        return chunks, opened
+
+    def _require_sound(self) -> None:
+        if self.broken:
+            raise GraphBroken(self.name)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is done here is done whole, or the graph stands still: nothing in memory may be half-way."""
+        try:
+            yield
+        except BaseException:
+            self.broken = True
+            raise
 
     def _ended(self, chunks: Iterable[tuple[str, Chunk]]) -> list[str]:
         busy = {name for name, _ in chunks}
@@ -306,6 +357,8 @@ class GraphRunner:
         """Tells of jobs at fault, one at a time, once the epoch is complete for all others."""
         if self._fatal:
             raise RowsFailed(self._fatal.pop(0))
+        for name, error in self._lost.items():
+            raise SourceFailed(self.executor.plan.nodes[name].jobs, error)
         for name, error in self._refused.items():
             if name in self.executor.plan.sinks:
                 raise SinkFailed(self.executor.plan.sinks[name], error)
@@ -325,26 +378,28 @@ class GraphRunner:
             unstarted=sorted(self._unstarted),
             jobs=dict(self.jobs),
             stateful={job: held for job, held in stateful.items() if held},
+            born=self.executor.births(),
         )
 
     def _checkpoint(self) -> None:
-        if self._checkpoints is not None and self._checkpoints.due(self.executor.tables, self._environment.clock()):
+        held, now = self._checkpoints, self._environment.clock()
+        if held is not None and held.due(self.epoch, self.executor.tables, now):
             self.checkpoint()
 
     def checkpoint(self, wait: bool = False) -> None:
         """Copies what changed and writes it beside the stream; with `wait`, until it is on disk."""
-        if self._checkpoints is not None:
+        if self._checkpoints is not None and not self.broken:
             write = self._checkpoints.finish if wait else self._checkpoints.begin
             write(self.position(), self.executor.tables, self._environment.clock())
             for source in self.sources.values():
                 source.source.passed(source.positions)
 
     def restore(self, position: Position, change: GraphChange) -> None:
-        """Takes up where a checkpoint was made: `change` brings all jobs of that time into an empty graph."""
-        for name, offsets in position.positions.items():
-            change.sources[name].positions = dict(offsets)
-            change.sources[name].ended = name in position.ended
-        self._switch(change, introduce=False)
+        """Takes up where a checkpoint was made: `change` brings the jobs of that time into an empty graph."""
+        self._begin(change, position.positions)
+        for name, source in change.sources.items():
+            source.ended = name in position.ended
+        self._switch(change, position)
         if self._checkpoints is not None:
             self._checkpoints.adopt(self.executor.tables)
         self._unstarted = set(position.unstarted)
@@ -352,10 +407,26 @@ class GraphRunner:
 
     def recover(self, change_for: Callable[[Graph, Change], GraphChange]) -> int:
         """Repeats the epochs recorded since the checkpoint; gives their number. `change_for` plans job versions."""
+        with self._whole(), self.recovering():
+            return self._repeat_all(change_for)
+
+    @contextmanager
+    def recovering(self) -> Iterator[None]:
+        """Sources and sinks that cannot be opened any more do not stop a recovery: their jobs fail when it is over."""
+        self._recovering = True
+        yield
+        self._recovering = False
+
+    def _repeat_all(self, change_for: Callable[[Graph, Change], GraphChange]) -> int:
         repeated = 0
         for offset, record in self._log.read(self._log_offset):
             if record.epoch <= self.epoch:
                 continue
+            if record.epoch > self.epoch + 1:
+                raise ServiceError(
+                    f"the epoch log of graph '{self.name}' has a gap between {self.epoch} and {record.epoch}",
+                    hint="it was shortened by hand, or the graph's checkpoint was removed",
+                )
             self._log_offset, self.epoch = offset, record.epoch
             if record.change is not None:
                 self._repeat_change(record.change, change_for(self.graph, record.change))
@@ -365,20 +436,41 @@ class GraphRunner:
         return repeated
 
     def _repeat_change(self, recorded: Change, change: GraphChange) -> None:
-        for name, offsets in recorded.starts.items():
-            change.sources[name].positions = dict(offsets)
+        self._begin(change, recorded.starts)
         self._switch(change)
 
-    def _repeat(self, record: EpochRecord) -> None:
-        for name, shard in record.opened:
+    def _begin(self, change: GraphChange, starts: Mapping[str, Mapping[str, int]]) -> None:
+        """Puts sources where they began; one that the log does not know (its job is planned otherwise now) begins as
+        that of a new job does."""
+        for name, source in change.sources.items():
+            if name in starts:
+                source.positions = dict(starts[name])
+                continue
+            try:
+                source.begin()
+            except SqlError as error:
+                self._lost[name] = error
+
+    def _repeat(self, recorded: EpochRecord) -> None:
+        """Without the sources of jobs that cannot be planned any more."""
+        opened = tuple(o for o in recorded.opened if o[0] in self.sources)
+        ended = tuple(n for n in recorded.ended if n in self.sources or n in self._unstarted)
+        for name, shard in opened:
             self.sources[name].positions[shard] = 0
-        chunks = []
-        for r in record.ranges:
-            chunk = self.sources[r.source].source.read(r.shard, r.start, max_rows=r.end - r.start, until=r.end)
-            if chunk is not None:
-                chunks.append((r.source, chunk))
-        self._process(record, chunks)
+        chunks = [(r.source, c) for r in recorded.ranges if r.source in self.sources for c in self._read_again(r)]
+        self._process(replace(recorded, opened=opened, ended=ended), chunks)
         self._commit()
+
+    def _read_again(self, part: Range) -> Iterator[Chunk]:
+        """The rows of a range; none when they are gone, and then the jobs that read the source fail."""
+        try:
+            source = self.sources[part.source].source
+            chunk = source.read(part.shard, part.start, max_rows=part.end - part.start, until=part.end)
+        except SqlError as error:
+            self._lost[part.source] = error
+            return
+        if chunk is not None:
+            yield chunk
 
     def close(self) -> None:
         for source in self.sources.values():

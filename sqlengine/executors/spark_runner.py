@@ -203,5 +203,11 @@ def _task_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
-        raise ExecutionError("a task failed on Spark", detail=lines[-1].strip() if lines else None) from error
+        raise ExecutionError("a task failed on Spark", detail=_cause(str(error))) from error
+
+
+def _cause(trace: str) -> str:
+    """The last line that Python wrote, and of our own errors their text alone."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")]
+    kind, _, text = (lines or [""])[-1].partition(": ")
+    return text if "parser.errors." in kind else f"{kind}: {text}"

@@ -29,16 +29,16 @@ from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_worker import Piece, Place, Step, TaskContext
 from sqlengine.executors.wire import decode_batch, encode_batch
 
-# How much of a shard is one work, in the connector's offsets (bytes, rows), where tasks read.
-_READ_BY_TASKS: Final = {"filesystem": 16 << 20, "datagen": 1 << 16}
+# The connectors that tasks read: how much of a shard is one work, in their offsets, and about how many bytes one is.
+_READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
 # No work has more batches: the turns of a shard's works do not overlap.
 _TURNS: Final = 1 << 20
 
 
 @dataclass(frozen=True)
 class Work:
-    """Rows of one source and shard: those from `start` to `end`, which the task reads, or a `batch` of records. Batches
-    are taken in the order of their turns, those of one turn in the order of `place`."""
+    """Rows of one source and shard, of about `size` bytes: those from `start` to `end`, which the task reads, or a `batch`
+    of records. Batches are taken in the order of their turns, those of one turn in the order of `place`."""
 
     source: str
     shard: str
@@ -47,11 +47,7 @@ class Work:
     start: int = 0
     end: int = 0
     batch: bytes | None = None
-
-    @property
-    def size(self) -> int:
-        """About how many bytes."""
-        return len(self.batch) if self.batch is not None else self.end - self.start
+    size: int = 0
 
 
 WORK: Final = pa.schema(
@@ -108,23 +104,23 @@ class DriverSources:
         running = self._running.get(name)
         if running is None:
             return iter([Work(name, "", self.places[name][""])])
-        size = _READ_BY_TASKS.get(running.scan.table.connector)
-        if size is None:
+        if running.scan.table.connector not in _READ_BY_TASKS:
             return self._read(name, running)
-        shards = (self._ranges(name, running, shard, size) for shard in running.positions)
+        shards = (self._ranges(name, running, shard) for shard in running.positions)
         return heapq.merge(*shards, key=lambda w: w.turn)
 
-    def _ranges(self, name: str, running: RunningSource, shard: str, size: int) -> Iterator[Work]:
-        """Parts of a shard that end with a record, all but the last of `size` or a little more."""
+    def _ranges(self, name: str, running: RunningSource, shard: str) -> Iterator[Work]:
+        """Parts of a shard that end with a record."""
         source, start = running.source, running.positions[shard]
+        step, width = _READ_BY_TASKS[running.scan.table.connector]
         end, turn = source.end(shard) or 0, 0
         while start < end:
-            until = start + size
+            until = start + step
             if until < end:
                 record = source.read(shard, until, max_rows=1)
                 until = until if record is None else record.end
             until = min(until, end)
-            yield Work(name, shard, self.places[name][shard], turn, start, until)
+            yield Work(name, shard, self.places[name][shard], turn, start, until, size=(until - start) * width)
             start, turn = until, turn + _TURNS
 
     def _read(self, name: str, running: RunningSource) -> Iterator[Work]:
@@ -136,7 +132,7 @@ class DriverSources:
                 running.positions[chunk.shard] = chunk.end
                 place = self.places[name][chunk.shard]
                 batch = encode_batch(running.batch(chunk, proctime=0, seed=0))
-                yield Work(name, chunk.shard, place, turn, chunk.start, chunk.end, batch)
+                yield Work(name, chunk.shard, place, turn, chunk.start, chunk.end, batch, len(batch))
             turn += 1
             if not chunks:
                 time.sleep(0.005)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from planner.physical import RulesPlan
 from planner.predicates import to_rule
-from planner.scalar import Scalar, find_position
+from planner.scalar import Scalar, columns_of, find_position
 from rules.columns import Columns
 from rules.ruleset import RuleSet
 from sqlengine.batch import Batch, concat
@@ -28,15 +28,23 @@ Index: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Residual:
+    """What must be TRUE of a row besides the indexed condition, and the columns that it reads."""
+
+    expression: Scalar
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CompiledRules:
     """A set of rules ready to run, immutable: the next version is made beside the stream from this one.
 
-    `residuals`: what must be TRUE besides the indexed condition, by rule. `templates` build the rows for sinks;
+    `residuals` by rule, for those that have one. `templates` build the rows for sinks;
     `template_of`, `slot_of` and `rank_of` lead from a route to its template, its place there, and its order."""
 
     plan: RulesPlan
     ruleset: RuleSet
-    residuals: Mapping[str, Scalar]
+    residuals: Mapping[str, Residual]
     templates: tuple[Template, ...]
     routes_of: Mapping[str, Sequence[int]]
     template_of: Index
@@ -53,7 +61,7 @@ def compile_rules(plan: RulesPlan, ruleset: RuleSet, previous: CompiledRules | N
             rule = to_rule(predicate)
             added[name] = rule.condition
             if rule.residual is not None:
-                residuals[name] = rule.residual
+                residuals[name] = Residual(rule.residual, tuple(sorted(columns_of(rule.residual))))
     removed = [i for i in known if i not in plan.predicates]
     base = previous.ruleset if previous else ruleset
     changed = base.change(added, removed) if added or removed else base
@@ -97,15 +105,15 @@ class RulesOperator:
         return self._residuals(batch, found, output)
 
     def _residuals(self, batch: Batch, found: dict[str, Index], output: Output) -> dict[str, Index]:
-        for name in found.keys() & self.compiled.residuals.keys():
+        for name in sorted(found.keys() & self.compiled.residuals.keys()):
             residual, rows = self.compiled.residuals[name], found[name]
-            part = batch if len(rows) == batch.num_rows else batch.take(rows)
-            vector = compile_expression(residual)(part)
+            part = batch if len(rows) == batch.num_rows else batch.take(rows, residual.reads)
+            vector = compile_expression(residual.expression)(part)
             self._counters["residual_rows"] += len(rows)
             if vector.errors is not None:
                 bad = np.flatnonzero(vector.errors.mask)
                 reasons = [vector.errors.reason(int(i)) for i in bad]
-                self._fail(batch, rows[bad], name, residual, reasons, output)
+                self._fail(batch, rows[bad], name, residual.expression, reasons, output)
             found[name] = rows[truth(vector, part.num_rows)]
         return {name: rows for name, rows in found.items() if len(rows)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, IntArray
 from sqlengine.formats.base import BadRecord, Decoder
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import MAX_PAYLOAD, letters
+from sqlengine.state.columns import BoolArray, validity
 
 RECORD = "record"
 OFFSET = "offset"
@@ -35,6 +36,7 @@ class ScanOperator:
         metadata = [m for m in table.metadata if m.column.name in wanted]
         self.decoded = tuple(c for c in table.physical if c.name in wanted)
         self.schema = Schema(self.decoded + tuple(m.column for m in metadata))
+        self._required = [c.name for c in self.decoded if not c.type.nullable]
         self._keys = [METADATA_PREFIX + m.key for m in metadata]
         self._decoder = decoder
         self._table = table.display
@@ -53,9 +55,20 @@ class ScanOperator:
             metadata = [m.take(pa.array(decoded.rows)) for m in metadata]
         self._counters["records_decoded"] += batch.num_rows
         rows = replace(batch.with_columns(self.schema, [*decoded.columns, *metadata]), num_rows=decoded.num_rows)
-        if not decoded.bad:
+        bad = [*decoded.bad, *self._missing(rows, decoded.rows)]
+        if not bad:
             return [(0, rows)]
-        return [(ERROR_PORT, self._bad(batch, decoded.bad)), (0, rows)]
+        if len(bad) > len(decoded.bad):
+            rows = rows.take(np.flatnonzero(~_nulls(rows, self._required)))
+        return [(ERROR_PORT, self._bad(batch, bad)), (0, rows)]
+
+    def _missing(self, rows: Batch, records: IntArray | None) -> Iterator[BadRecord]:
+        """The records that lack a value which the table says is there."""
+        names = [n for n in self._required if rows.column(n).null_count]
+        for row in np.flatnonzero(_nulls(rows, names)).tolist() if names else ():
+            column = next(n for n in names if not rows.column(n)[row].is_valid)
+            record = row if records is None else int(records[row])
+            yield BadRecord(record, f"NULL for column '{column}', which is NOT NULL")
 
     def _bad(self, batch: Batch, bad: Sequence[BadRecord]) -> Batch:
         self._counters["records_malformed"] += len(bad)
@@ -72,3 +85,11 @@ class ScanOperator:
         )
 
     def close(self) -> None: ...
+
+
+def _nulls(rows: Batch, names: Sequence[str]) -> BoolArray:
+    """The rows with NULL in one of the columns."""
+    found = np.zeros(rows.num_rows, np.bool_)
+    for name in names:
+        found |= ~validity(rows.column(name))
+    return found

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from parser.types import Column, Schema
 from planner.physical import Route, RulesPlan
-from planner.scalar import Literal, columns_of
+from planner.scalar import Literal, Scalar, columns_of
 from sqlengine.batch import Batch
-from sqlengine.expressions import Evaluator, compile_expression, to_scalar
+from sqlengine.expressions import Evaluator, compile_expression
 from udf.vector import Errors, merge_errors
 
 
@@ -72,13 +72,20 @@ def _shape(route: Route) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def _column(literals: Sequence[Scalar], kind: pa.DataType) -> pa.Array:
+    """Literals of one type as a column; integers stand for dates and times in their Arrow unit."""
+    values = [e.value for e in literals if isinstance(e, Literal)]
+    if not pa.types.is_temporal(kind):
+        return pa.array(values, kind)
+    return pa.array(values, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+
+
 def _template(plan: RulesPlan, routes: Sequence[Route]) -> Template:
     first = routes[0]
     items: list[Evaluator | pa.Array] = []
     for i, (_, e) in enumerate(first.items):
         if isinstance(e, Literal):
-            scalars = [to_scalar(r.items[i][1]) for r in routes]  # type: ignore[arg-type]
-            items.append(pa.array([s.as_py() for s in scalars], e.type.arrow))
+            items.append(_column([r.items[i][1] for r in routes], e.type.arrow))
         else:
             items.append(compile_expression(e))
     reads = tuple(sorted(set().union(*(columns_of(e) for _, e in first.items))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
@@ -139,6 +140,7 @@ class RocksStore:
         self._folder = folder
         self._sync = fsync != "none"
         self._db = _open(folder)
+        self._sound = True
         try:
             self._head = self._read_head()
         except ServiceError:
@@ -148,6 +150,7 @@ class RocksStore:
     def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
         from rocksdict import WriteBatch
 
+        self._revive()
         batch = WriteBatch(raw_mode=True)
         tables = dict(self._head.tables)
         head = _Head(position, tables, self._head.next_number)
@@ -175,13 +178,23 @@ class RocksStore:
 
         if table not in self._head.tables:
             return
+        self._revive()
         batch = WriteBatch(raw_mode=True)
         tables = dict(self._head.tables)
         _delete(batch, tables.pop(table))
         self._commit(batch, _Head(self._head.position, tables, self._head.next_number))
 
     def close(self) -> None:
-        self._db.close()
+        with nullcontext() if self._sound else suppress(Exception):  # it tells of the failed write once more
+            self._db.close()
+
+    def _revive(self) -> None:
+        """After a write that failed RocksDB takes no other, even with space again, until it is opened anew."""
+        if self._sound:
+            return
+        self.close()
+        self._db = _open(self._folder)
+        self._sound = True
 
     def _fold(self, batch: WriteBatch, head: _Head, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
         rows = fold([*self._parts(held), part])
@@ -199,7 +212,9 @@ class RocksStore:
         try:
             self._db.write(batch, options)
         except Exception as error:  # the library has no class of its own for what the disk says
-            raise ServiceError("the checkpoint could not be written", detail=str(error)) from error
+            self._sound = False
+            hint = "where the disk is full, free some space: it is tried again"
+            raise ServiceError("the checkpoint could not be written", detail=str(error), hint=hint) from error
         self._head = head
 
     def _parts(self, blobs: Sequence[_Blob]) -> Iterator[_Part]:

@@ -22,12 +22,42 @@ TYPES = {
     "s": pa.string(), "t": pa.string(), "i": pa.int64(), "n": pa.int32(), "f": pa.float64(),
     "d": pa.decimal128(6, 2), "b": pa.bool_(), "ts": pa.timestamp("ms"),
 }  # fmt: skip
-PIECES = ["", "a", "b", "A", "ab", "ba", "É", "é", "\n", "\r", "\0", "'", "%", "_", "\\", " ", "10.0.0.1", "::1", "😀", "1"]
+PIECES = [
+    "",
+    "a",
+    "b",
+    "A",
+    "ab",
+    "ba",
+    "É",
+    "é",
+    "\n",
+    "\r",
+    "\0",
+    "'",
+    "%",
+    "_",
+    "\\",
+    " ",
+    "10.0.0.1",
+    "::1",
+    "😀",
+    "1",
+]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)
 NUMBERS = st.integers(-3, 3)
 DECIMALS = st.integers(-300, 300).map(lambda n: Decimal(n) / 100)
 FLOATS = st.sampled_from([-1.5, -0.0, 0.0, 0.5, 1.0, 2.5, float("inf"), float("-inf"), float("nan")])
-VALUES = {"s": TEXTS, "t": TEXTS, "i": NUMBERS, "n": NUMBERS, "f": FLOATS, "d": DECIMALS, "b": st.booleans(), "ts": NUMBERS}
+VALUES = {
+    "s": TEXTS,
+    "t": TEXTS,
+    "i": NUMBERS,
+    "n": NUMBERS,
+    "f": FLOATS,
+    "d": DECIMALS,
+    "b": st.booleans(),
+    "ts": NUMBERS,
+}
 # Bounds small enough that a few rows take the paths of thousands.
 TINY = {
     "rules.block._SORT": 4, "rules.block_matcher._FEW": 0, "rules.block_matcher._DENSE_CANDIDATES": 2,
@@ -59,7 +89,24 @@ LIKES = st.one_of(
 )
 # Of one meaning in Java and Python on the texts of this test.
 REGEXES = st.sampled_from(
-    ["", "a", "^a", "b|A", "[ab]+1", "(?:a|b)*1", "a[^b]", r"\s", r"\d\.", r"\W\w", "(?i)ab", "(?i)É", r"\Aab", "(a)b\\1", "(?=b)b", "a{2}"]
+    [
+        "",
+        "a",
+        "^a",
+        "b|A",
+        "[ab]+1",
+        "(?:a|b)*1",
+        "a[^b]",
+        r"\s",
+        r"\d\.",
+        r"\W\w",
+        "(?i)ab",
+        "(?i)É",
+        r"\Aab",
+        "(a)b\\1",
+        "(?=b)b",
+        "a{2}",
+    ]
 )
 NETWORKS = st.sampled_from(["10.0.0.0/8", "10.0.0.1", "0.0.0.0/0", "::/0", "::1/128", "192.168.0.0/16", "10.0.0.7/24"])
 TEXT_PREDICATES = st.one_of(
@@ -86,7 +133,11 @@ PREDICATES = st.one_of(
     TEXT_VARIABLES.flatmap(comparisons),
     st.sampled_from(sorted(TYPES)).map(Variable).flatmap(comparisons),
 )
-LEAVES = PREDICATES | st.builds(Opaque, st.sampled_from(["s=t", "i=n"])) | st.builds(Constant, st.sampled_from([True, False, None]))
+LEAVES = (
+    PREDICATES
+    | st.builds(Opaque, st.sampled_from(["s=t", "i=n"]))
+    | st.builds(Constant, st.sampled_from([True, False, None]))
+)
 
 
 def branches(children: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:

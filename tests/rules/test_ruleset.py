@@ -58,9 +58,10 @@ def test_one_by_one_rules_are_compiled_a_few_times_each() -> None:
 def test_counters_prove_the_paths() -> None:
     texts = [f"{w} and more" for w in WORDS]
     rules: dict[str, Condition] = {w: contains(w) for w in WORDS}
-    on, off = RuleSet.empty().change(rules), RuleSet.empty(
-        Options(cache=False, hyperscan=False, access=False, dense_fallback=False)
-    ).change(rules)
+    on, off = (
+        RuleSet.empty().change(rules),
+        RuleSet.empty(Options(cache=False, hyperscan=False, access=False, dense_fallback=False)).change(rules),
+    )
     for ruleset in (on, off):
         assert len(matching(ruleset, texts)) == len(matching(ruleset, texts)) == len(WORDS)
     a, b = on.counters, off.counters
@@ -116,7 +117,9 @@ def test_wide_and_deep_conditions(kind: type[And] | type[Or]) -> None:
         deep = kind((deep, contains(word)))
     mixed: Condition = contains(WORDS[0])
     for i in range(600):
-        mixed = Test(Not(And((mixed, Predicate(S, "<>", "")))) if i % 2 else Or((mixed, Constant(None))), "TRUE", i % 3 == 0)
+        mixed = Test(
+            Not(And((mixed, Predicate(S, "<>", "")))) if i % 2 else Or((mixed, Constant(None))), "TRUE", i % 3 == 0
+        )
     rules = RuleSet.empty().change({"wide": wide, "deep": deep, "mixed": mixed})
     found = {name for _, name in matching(rules, [" ".join(WORDS), "x", ""]) if name != "mixed"}
     assert found == {"wide", "deep"}
@@ -133,7 +136,11 @@ def test_opaque_expressions_are_asked_for_candidates_only() -> None:
         {"and": And((contains("a"), Opaque("even"))), "or null": And((contains("a"), Test(Opaque("even"), "UNKNOWN")))}
     )
     found = rules.match(columns(["a", "b", "a", "a", "b", "a"]), 6, evaluate)
-    assert [(r, rules.ids[k]) for r, k in zip(found.rows, found.rules, strict=True)] == [(0, "and"), (2, "and"), (3, "or null")]
+    assert [(r, rules.ids[k]) for r, k in zip(found.rows, found.rules, strict=True)] == [
+        (0, "and"),
+        (2, "and"),
+        (3, "or null"),
+    ]
     assert asked == [("even", [0, 2, 3, 5])]
     with pytest.raises(ExecutionError, match="nobody evaluates the expression 'even'"):
         rules.match(columns(["a"]), 1)
@@ -165,7 +172,8 @@ def test_a_folder_that_cannot_be_used_is_as_good_as_none(tmp_path: Path) -> None
 def test_bytes_that_are_no_utf8_are_values_like_others() -> None:
     broken = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ab\xffcd", b"x"]).buffers())
     rules = RuleSet.empty(Options()).change(
-        {w: contains(w) for w in ("cd", "b", *WORDS)} | {"regex": Predicate(S, "REGEXP", "b.c"), "x": Predicate(S, "=", "x")}
+        {w: contains(w) for w in ("cd", "b", *WORDS)}
+        | {"regex": Predicate(S, "REGEXP", "b.c"), "x": Predicate(S, "=", "x")}
     )
     found = rules.match(Columns({"s": broken}), 2)
     assert {rules.ids[r] for r in found.rules} == {"cd", "b", "regex", "x"}
@@ -192,6 +200,9 @@ def test_a_variable_is_of_one_kind() -> None:
 
 def test_no_rules_and_no_rows() -> None:
     assert matching(RuleSet.empty(), ["a"]) == []
-    assert matching(RuleSet.empty().change({"all": Constant(True), "none": Constant(None)}), ["a", None]) == [(0, "all"), (1, "all")]
+    assert matching(RuleSet.empty().change({"all": Constant(True), "none": Constant(None)}), ["a", None]) == [
+        (0, "all"),
+        (1, "all"),
+    ]
     assert matching(RuleSet.empty().change({"all": Constant(True)}), []) == []
     assert matching(RuleSet.empty().change({"r": Predicate(S, "IS NULL")}), ["a", None]) == [(1, "r")]

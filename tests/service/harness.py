@@ -8,12 +8,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from sqlengine.client import Client, Refused, Unreachable
+from sqlengine.client import Client, Refused
 from sqlengine.config import Config
 from sqlengine.service import Service
 from tests.support import ROOT
@@ -62,13 +62,19 @@ class User:
     def submit(self, name: str, sql: str, **query: object) -> Any:
         return self.client.put(f"/api/v1/jobs/{name}", sql.encode(), **query)
 
-    def refused(self, work: Callable[[], object]) -> Refused:
-        """The refusal that it ends with."""
+    def try_to(self, work: Callable[[], object]) -> Refused | None:
+        """The refusal that it ends with, if it does."""
         try:
-            done = work()
+            work()
         except Refused as error:
             return error
-        raise AssertionError(f"not refused: {done}")
+        return None
+
+    def refused(self, work: Callable[[], object]) -> Refused:
+        """The refusal that it ends with."""
+        error = self.try_to(work)
+        assert error is not None, "it was not refused"
+        return error
 
     def job(self, name: str) -> Any:
         return self.client.get(f"/api/v1/jobs/{name}")
@@ -169,14 +175,18 @@ def running(data: Path, **options: Any) -> Iterator[tuple[Service, User]]:
 class Process:
     """`sql serve` as a process of its own."""
 
-    def __init__(self, data: Path, *arguments: str, before: str = "") -> None:
-        """`before`: Python that runs in the new process ahead of the server."""
+    def __init__(self, data: Path, *, before: str = "", options: str = "", wrapper: Sequence[str] = ()) -> None:
+        """`before`: Python that the new process runs ahead of the server; `options`: of its Config, besides what the
+        command line gives; `wrapper`: the command that starts it."""
         self.log = data.parent / f"{data.name}.log"
-        start = f"{before}\nfrom sqlengine.cli import main\nmain()"
-        command = [sys.executable, "-c", start, "serve", "--data", str(data), "--port", "0", *arguments]
+        start = f"{before}\nfrom sqlengine.cli import main\nmain(['serve', '--data', {str(data)!r}, '--port', '0'])"
+        if options:
+            serve = "from pathlib import Path; from sqlengine.config import Config; from sqlengine.service import serve"
+            start = f"{before}\n{serve}\nserve(Config(data=Path({str(data)!r}), port=0, {options}))"
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
         with self.log.open("ab") as log:
             self._start = log.tell()
+            command = [*wrapper, sys.executable, "-c", start]
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 
     def said(self) -> str:
@@ -198,13 +208,10 @@ class Process:
         self.process.send_signal(signal)
         return self.process.wait(PATIENCE_S)
 
-    def __enter__(self) -> Process:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-
-
-__all__ = ["Process", "Refused", "Unreachable", "User", "eventually", "rule", "running"]

@@ -111,6 +111,18 @@ def test_jobs_wait_for_their_table(user: User, folder: Path) -> None:
     wait_for(user, table=None)
 
 
+def test_a_waiting_job_says_what_it_waits_for_now(user: User, folder: Path) -> None:
+    (folder / "waits.sql").write_text("INSERT INTO table_one SELECT idd FROM events")
+    wait_for(user, waits="waiting")
+    assert "unknown table 'table_one'" in user.job("waits")["reason"]
+    (folder / "one.sql").write_text(
+        "CREATE TABLE table_one (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'late', 'format' = 'json')"
+    )
+    eventually(lambda: "unknown column 'idd'" in user.job("waits")["reason"])
+    (folder / "waits.sql").write_text("INSERT INTO table_one SELECT id FROM events")
+    wait_for(user, waits="running")
+
+
 def test_hundreds_of_files_are_one_change(user: User, folder: Path) -> None:
     before = user.graph_version()
     several = folder / "many"
@@ -145,6 +157,22 @@ def test_a_file_does_not_touch_the_job_of_another_origin(user: User, folder: Pat
     wait_for(user, other=None)
     user.client.delete("/api/v1/jobs/mine")
     assert user.fired() == set()
+
+
+def test_the_file_of_a_definition_in_use_is_deleted(user: User, folder: Path) -> None:
+    (folder / "base.sql").write_text(
+        "CREATE TABLE based (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'based', 'format' = 'json')"
+    )
+    wait_for(user, base="defined")
+    user.submit("above", "INSERT INTO based SELECT id FROM events")
+    (folder / "base.sql").unlink()
+    told = eventually(lambda: refused_files(user).get("base.sql"))
+    assert told["message"] == "'based' is used by above"
+    assert user.states()["base"] == "defined"
+    user.client.delete("/api/v1/jobs/above")
+    (folder / "base.sql").write_text("CREATE TABLE based (id INT) WITH ('connector' = 'blackhole')")
+    eventually(lambda: "blackhole" in user.job("base")["sql"])
+    assert refused_files(user) == {}
 
 
 def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> None:

@@ -58,7 +58,7 @@ def test_three_lives(tmp_path: Path) -> None:
         assert last.client.post("/api/v1/jobs/kept/rollback", version=1)["version"] == 3
         assert last.fired(amount=6) == {"kept", "file"}
         again_gone = last.submit("gone", rule("gone"))
-        assert (again_gone["status"], again_gone["version"]) == ("replaced", 2)
+        assert (again_gone["status"], again_gone["version"]) == ("added", 2)
 
 
 def test_a_second_process_on_the_folder_says_so(tmp_path: Path) -> None:

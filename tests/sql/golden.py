@@ -21,6 +21,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parser.errors import SqlError, render
 from parser.script import Piece, split, substitute
 from parser.types import Schema
@@ -33,6 +35,8 @@ FLINK = "2.3.0"
 FOLDER = Path(__file__).parent
 DATA = FOLDER / "data"
 _DATA_FILE = re.compile(r"\$\{DATA\}/([\w./-]+)")
+_PART_FILE = re.compile(r"part-t-[\w-]+")
+_JOB_ID = re.compile(r"JobID: [0-9a-f]{32}")
 
 Event = dict[str, Any]
 # What a statement gave: [schema, [kind, row], …], "error", or nothing.
@@ -93,8 +97,8 @@ class Script:
         return substitute(self.text, {"DATA": str(DATA), "OUT": str(out)})
 
     def portable(self, text: str, out: Path) -> str:
-        """Text with the folders as they are named in scripts."""
-        return text.replace(str(DATA), "${DATA}").replace(str(out), "${OUT}")
+        """Text with the folders as they are named in scripts, and files without the hour at which they were written."""
+        return _PART_FILE.sub("part-0", text.replace(str(DATA), "${DATA}").replace(str(out), "${OUT}"))
 
 
 def scripts() -> list[Script]:
@@ -126,9 +130,9 @@ def run(script: Script, folder: Path, rows_per_read: int) -> tuple[list[Event], 
     """Our events for the script, and our messages about the statements that fail. `folder` is empty."""
     out, data = folder / "out", folder / "topics"
     out.mkdir()
-    collected = Collected(script.with_folders(out))
+    collected = Collected(script.text)  # messages show lines without the folders of this machine
     with open_runner(data, rows_per_read) as runner:
-        Session(runner, collected).run(collected.text)
+        Session(runner, collected).run(script.with_folders(out))
     lines = script.portable(lines_of(collected.events), out)
     messages = script.portable("\n\n".join(collected.messages), out)
     return events_of(lines), messages + "\n" if messages else ""
@@ -149,6 +153,7 @@ def header(script: Script) -> Event:
 def answers(script: Script, events: Iterable[Event]) -> dict[int, Answer]:
     """What each statement gave. Of a failing one only that it fails: which rows came before is a matter of timing."""
     found: dict[int, Answer] = {}
+    floats: list[int] = []
     for event in events:
         number = event["stmt"]
         match event["kind"]:
@@ -156,14 +161,24 @@ def answers(script: Script, events: Iterable[Event]) -> dict[int, Answer]:
                 found[number] = "error"
             case "schema":
                 found[number] = [_exact(event["columns"])]
+                floats = [i for i, (_, kind) in enumerate(event["columns"]) if kind.startswith("FLOAT")]
             case "row" if number in found and found[number] != "error":
                 held = found[number]
                 assert isinstance(held, list)
-                held.append(_exact([event["op"], *event["row"]]))
+                held.append(_exact([event["op"], *_rounded(event["row"], floats)]))
     for number in script.rowsort & found.keys():
         held = found[number]
         if isinstance(held, list):
             held[1:] = sorted(held[1:])
+    return found
+
+
+def _rounded(row: list[Any], floats: Iterable[int]) -> list[Any]:
+    """FLOATs as the shortest text names them; before version 19 Java prints more digits than that."""
+    found = list(row)
+    for i in floats:
+        if isinstance(found[i], float):
+            found[i] = float(str(np.float32(found[i])))
     return found
 
 
@@ -177,4 +192,4 @@ def recorded(script: Script, events: Iterable[Mapping[str, Any]], out: Path) -> 
     kept = [{k: v for k, v in e.items() if k not in ("id", "file")} for e in events]
     failed = {e["stmt"] for e in kept if e["kind"] == "error"}
     kept = [e for e in kept if e["kind"] == "error" or (e["kind"] in ("schema", "row") and e["stmt"] not in failed)]
-    return events_of(script.portable(lines_of(kept), out))
+    return events_of(_JOB_ID.sub("JobID: 0", script.portable(lines_of(kept), out)))

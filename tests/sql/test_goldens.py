@@ -49,7 +49,9 @@ def difference(script: Script, found: dict[int, Answer], expected: dict[int, Ans
 
 
 def shown(answer: Answer | None) -> list[str]:
-    return ["    " + line for line in ([str(answer)] if not isinstance(answer, list) else answer)]
+    if not isinstance(answer, list):
+        return ["    " + (answer or "no error, no rows")]
+    return ["    " + line for line in answer]
 
 
 @pytest.mark.parametrize("rows_per_read", BATCH_SIZES)
@@ -85,14 +87,15 @@ def test_differences_are_listed(update: bool) -> None:
 
 
 def described(script: Script) -> list[str]:
-    """A section of differences.md for each statement that differs."""
+    """A section of differences.md for each statement that differs: the rows that only one side has."""
     sections = []
     theirs, ours = flink_says(script), wanted(script)
     for number, reason in script.differs.items():
-        sides = [("Flink", theirs.get(number)), ("here", ours.get(number))]
-        answers_text = "".join(f"{who}:\n" + "\n".join(shown(a)) + "\n\n" for who, a in sides)
+        flink, here = shown(theirs.get(number)), shown(ours.get(number))
+        lines = [f"    Flink {x.strip()}" for x in flink if x not in here]
+        lines += [f"    here  {x.strip()}" for x in here if x not in flink]
         sql = script.pieces[number].sql
-        sections.append(f"## {script.name}, statement {number}\n\n{reason}\n\n```sql\n{sql};\n```\n\n{answers_text}")
+        sections.append(f"## {script.name}: {reason}\n\n    {sql};\n\n" + "\n".join(lines) + "\n")
     return sections
 
 

@@ -125,7 +125,7 @@ a SIMILAR TO b || c
 --> (Neg (Neg a))
 
 + a
---> a
+--> (Paren a)
 
 a - -1
 --> (Sub a (Neg 1))

@@ -9,6 +9,7 @@ CREATE TABLE e (
 ) WITH ('connector' = 'filesystem', 'path' = '${DATA}/events.json', 'format' = 'json');
 
 DESCRIBE t;
+-- differs: the expression is shown as it was understood
 DESC e;
 DESCRIBE default_catalog.default_database.t;
 CREATE VIEW v (x, y) AS SELECT id + 1, s FROM t;
@@ -18,5 +19,5 @@ DESCRIBE w;
 DESCRIBE nowhere;
 CREATE TABLE p (id INT, s VARCHAR(5) NOT NULL, c CHAR(2), m DECIMAL(38, 18), PRIMARY KEY (id, s) NOT ENFORCED) WITH ('connector' = 'blackhole');
 DESCRIBE p;
-CREATE TABLE pt (id INT, at AS PROCTIME()) WITH ('connector' = 'blackhole');
+CREATE TABLE pt (id INT, pt AS PROCTIME()) WITH ('connector' = 'blackhole');
 DESCRIBE pt;

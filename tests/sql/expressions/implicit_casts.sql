@@ -12,6 +12,7 @@ SELECT id FROM t WHERE ts >= '2024-01-01 00:00:00' AND dt < '2024-12-01';
 SELECT id FROM t WHERE lt > TIMESTAMP '2024-01-01 00:00:00';
 SELECT id FROM t WHERE ts = lt;
 SELECT id FROM t WHERE s > 5;
+-- differs: where a condition is FALSE without it, an operand of AND that fails does no harm, wherever it stands
 SELECT id FROM t WHERE s > 5 AND id = 7;
 SELECT id FROM t WHERE a = '10';
 SELECT id FROM t WHERE bo = 1;

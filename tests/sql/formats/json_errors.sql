@@ -14,4 +14,5 @@ SELECT id FROM ints;
 CREATE TABLE both_options (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json', 'json.ignore-parse-errors' = 'true', 'json.fail-on-missing-field' = 'true');
 SELECT * FROM both_options;
 CREATE TABLE bad_option (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json', 'json.no-such-option' = 'true');
+-- differs: a misspelt option is refused, not ignored
 SELECT * FROM bad_option;

@@ -8,12 +8,14 @@ WITH ('connector' = 'filesystem', 'path' = '${OUT}/json', 'format' = 'json');
 INSERT INTO out_json SELECT id, a, s, m, ts, dt, bo, d FROM t;
 SELECT * FROM out_json;
 CREATE TABLE out_text (line STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/json', 'format' = 'raw');
+-- differs: the same JSON values in other words: plain numbers with the zeros of their scale, no escaped characters
 SELECT * FROM out_text;
 CREATE TABLE out_csv (id INT, s STRING, m DECIMAL(10, 2), ts TIMESTAMP(3), bo BOOLEAN, f FLOAT)
 WITH ('connector' = 'filesystem', 'path' = '${OUT}/csv', 'format' = 'csv');
 INSERT INTO out_csv SELECT id, s, m, ts, bo, f FROM t;
 SELECT * FROM out_csv;
 CREATE TABLE csv_text (line STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/csv', 'format' = 'raw');
+-- differs: decimals keep the zeros of their scale
 SELECT * FROM csv_text;
 CREATE TABLE out_raw (line STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/raw', 'format' = 'raw');
 INSERT INTO out_raw SELECT s FROM t WHERE s IS NOT NULL AND s <> '';

@@ -7,6 +7,7 @@ SELECT id, s LIKE 'a!_b' ESCAPE '!', s LIKE '100!%' ESCAPE '!' FROM x;
 SELECT id FROM x WHERE s LIKE p ESCAPE '!';
 SELECT id, s LIKE 'C:\temp%', s LIKE '%\%', s LIKE '%\x' FROM x;
 SELECT id FROM x WHERE s LIKE 'line1%line2';
+-- differs: _ is any character, also a line break, as % is any text
 SELECT id FROM x WHERE s LIKE 'line1_line2';
 SELECT id FROM x WHERE s LIKE 'Gr__e';
 SELECT id, s LIKE '_x', s LIKE '__x' FROM x WHERE id = 7;

@@ -14,4 +14,5 @@ SELECT u.id FROM t AS u;
 SELECT u.x, u.y FROM (SELECT id, a FROM t) AS u (x, y);
 SELECT id + 0, -id, - -id, +id FROM t;
 SELECT 1 AS x, 'a' AS y;
+SELECT (id), ((a)), (id) + 0, +a, - -a FROM t WHERE id < 3;
 SELECT 1;

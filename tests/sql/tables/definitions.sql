@@ -2,7 +2,7 @@ CREATE TABLE k (id INT NOT NULL, s VARCHAR(10), PRIMARY KEY (id) NOT ENFORCED) W
 SELECT * FROM k;
 SELECT id + 1, s || '!' FROM k;
 DESCRIBE k;
-CREATE TABLE inline_key (id INT PRIMARY KEY NOT ENFORCED, s STRING COMMENT 'a text') COMMENT 'a table' WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
+CREATE TABLE inline_key (id INT PRIMARY KEY NOT ENFORCED, s STRING) COMMENT 'a table' WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
 DESCRIBE inline_key;
 CREATE TABLE narrow (id TINYINT, a BIGINT, s CHAR(3), d FLOAT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/more.json', 'format' = 'json');
 SELECT * FROM narrow;
@@ -17,7 +17,11 @@ CREATE TABLE k (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.js
 SELECT * FROM k;
 CREATE TEMPORARY TABLE k (a INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
 SELECT * FROM k;
-CREATE TABLE wide LIKE k;
+SHOW TABLES;
+DROP TABLE IF EXISTS nothing;
+DROP TEMPORARY TABLE k;
+SELECT * FROM k WHERE id < 3;
+DROP TEMPORARY TABLE k;
 CREATE TABLE no_key (id INT, PRIMARY KEY (nothing) NOT ENFORCED) WITH ('connector' = 'blackhole');
 CREATE TABLE enforced (id INT, PRIMARY KEY (id)) WITH ('connector' = 'blackhole');
 CREATE TABLE twice (id INT, id STRING) WITH ('connector' = 'blackhole');

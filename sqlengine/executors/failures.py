@@ -1,0 +1,103 @@
+"""How a graph tells of jobs at fault, and of its own end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn
+
+from parser.errors import ExecutionError, ServiceError, SqlError
+from planner.physical import PhysicalSink
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Chunk
+
+
+class JobsFailed(ExecutionError):
+    """Some jobs are at fault, and no others."""
+
+    jobs: frozenset[str]
+
+
+class SourceFailed(JobsFailed):
+    """A source cannot be read any more: the jobs that read it are at fault."""
+
+    def __init__(self, jobs: frozenset[str], cause: SqlError) -> None:
+        super().__init__(cause.message, detail=cause.detail, hint=cause.hint, position=cause.position)
+        self.jobs = jobs
+
+
+class SinkFailed(JobsFailed):
+    """A sink could not take rows: the jobs that write to it are at fault."""
+
+    def __init__(self, sink: PhysicalSink, cause: SqlError) -> None:
+        super().__init__(cause.message, detail=cause.detail, hint=cause.hint, position=cause.position)
+        self.jobs = sink.jobs
+
+
+class RowsFailed(JobsFailed):
+    """Rows in error that belong to jobs which asked to fail on them ('' stands for a table's records)."""
+
+    def __init__(self, letters: Batch) -> None:
+        owner, place, subject, reason, payload = (c[0].as_py() for c in letters.columns)
+        super().__init__(
+            f"{reason} in {subject}",
+            detail=f"at {place}: {payload[:200]}" if place else payload[:200],
+            hint="SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on",
+        )
+        self.jobs = frozenset({owner})
+
+
+class GraphBroken(ServiceError):
+    """An epoch or a change ended half-way: what is in memory is worth nothing, what is on disk is whole."""
+
+    def __init__(self, graph: str) -> None:
+        super().__init__(
+            f"graph '{graph}' stands still after an internal error",
+            hint="restart the server: the graph goes on from its last checkpoint, nothing is lost",
+        )
+
+
+@dataclass
+class LostSource:
+    """In the place of a source that cannot be opened any more when a graph is recovered: it cannot be read either."""
+
+    error: SqlError
+    bounded: bool = False
+
+    def shards(self) -> list[str]:
+        self._fail()
+
+    def start(self, shard: str) -> int:
+        self._fail()
+
+    def end(self, shard: str) -> int | None:
+        self._fail()
+
+    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+        self._fail()
+
+    def passed(self, positions: Mapping[str, int]) -> None: ...
+
+    def close(self) -> None: ...
+
+    def _fail(self) -> NoReturn:
+        raise self.error
+
+
+@dataclass
+class LostSink:
+    """The same for a sink."""
+
+    error: SqlError
+    guarantee: ClassVar[str] = "at-least-once"
+
+    def last_epoch(self) -> int | None:
+        return None
+
+    def write(self, batch: Batch) -> None:
+        raise self.error
+
+    def commit(self, epoch: int) -> int:
+        return 0
+
+    def close(self) -> None: ...

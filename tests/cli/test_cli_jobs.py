@@ -1,0 +1,217 @@
+"""The commands over jobs: how errors look, which code they exit with, and what a pipe sees."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Sql
+from tests.service.harness import User, rule
+from tests.support import ROOT
+
+GOOD = rule("good", "amount > 5")
+BAD = "INSERT INTO alerts\nSELECT 'bad', idd\nFROM events"
+SHOWN = [
+    "bad.sql:2:15: invalid statement: unknown column 'idd'",
+    "  | SELECT 'bad', idd",
+    "  |               ^^^",
+    "  hint: did you mean 'id'?",
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "good.sql").write_text(GOOD)
+    (tmp_path / "bad.sql").write_text(BAD)
+    (tmp_path / "binary.sql").write_bytes(bytes(range(256)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["submit", "validate"])
+def test_an_error_has_file_line_column_caret_and_hint(served: Sql, files: Path, command: str) -> None:
+    done = served(command, "bad.sql")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == SHOWN
+    done = served(command, "good.sql", "bad.sql")
+    assert done.exit_code == 1
+    word = "added" if command == "submit" else "valid"
+    assert re.fullmatch(f"good: {word}, version \\d+\nbad: refused\n", done.stdout)
+    assert done.stderr.splitlines() == SHOWN
+    body = json.loads(served("validate", "good.sql", "bad.sql", "--output", "json").stdout)
+    assert [j["status"] for j in body["jobs"]] == ["valid", "refused"]
+
+
+def test_submit_as_a_process_of_its_own(user: User, files: Path) -> None:
+    def submit(*names: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "sqlengine.cli", "submit", "--server", user.client.server, *names]
+        environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+        return subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=False)
+
+    done = submit("good.sql")
+    assert (done.returncode, done.stdout[:21], done.stderr) == (0, "good: added, version ", "")
+    assert user.fired(amount=6) == {"good"}
+    done = submit("bad.sql")
+    assert (done.returncode, done.stderr.splitlines()) == (1, SHOWN)
+
+
+def test_names(served: Sql, files: Path) -> None:
+    (files / "other").mkdir()
+    (files / "other" / "good.sql").write_text(GOOD)
+    (files / "my rule.sql").write_text(GOOD)
+    done = served("submit", "good.sql", "other/good.sql")
+    assert done.exit_code == 1
+    assert "'good.sql' and 'other/good.sql' would both be the job 'good'" in done.stderr
+    done = served("submit", "my rule.sql")
+    assert done.exit_code == 1
+    assert "'my rule' is not a job name" in done.stderr
+    for name in ("../x", "", "x" * 300, "größe", "a?b"):
+        assert served("submit", "good.sql", "--name", name).exit_code == 1
+        assert served("jobs", name).exit_code == 1
+        assert served("remove", name).exit_code == 1
+    assert served("submit", "my rule.sql", "--name", "my-rule").exit_code == 0
+    assert served("submit", "-", "--name", "piped", stdin=GOOD).stdout == "piped: added, version 1\n"
+    done = served("submit", "-", "--name", "piped", stdin=BAD)
+    assert done.stderr.splitlines() == [SHOWN[0].removeprefix("bad.sql:"), *SHOWN[1:]]
+
+
+def test_values_for_variables(served: Sql, user: User, files: Path) -> None:
+    (files / "var.sql").write_text(rule("var", "amount > ${LEAST}"))
+    assert served("submit", "var.sql", "-D", "LEAST=10").exit_code == 0
+    assert (user.fired(amount=10), user.fired(amount=11)) == (set(), {"var"})
+    done = served("submit", "var.sql", "-D", "MOST=10")
+    assert done.exit_code == 1
+    assert "variable 'LEAST' has no value" in done.stderr
+    (files / "shell.sql").write_text(rule("shell", "word LIKE '%${IFS}%'"))
+    assert served("submit", "shell.sql").exit_code == 0
+    assert user.fired("cat${IFS}x") == {"shell"}
+
+
+def test_listing_and_showing(served: Sql, user: User, files: Path, data: Path) -> None:
+    served("submit", "good.sql")
+    (data / "jobs" / "broken.sql").write_text(BAD)
+    listed = ""
+    while "broken.sql" not in listed:
+        done = served("jobs")
+        listed = done.stderr
+    row = next(line for line in done.stdout.splitlines() if "good" in line)
+    assert re.search(r"│ good +│ running +│ \d +│ cli +│", row)
+    assert "unknown column 'idd'" in listed
+    shown = served("jobs", "good").stdout
+    assert GOOD in shown
+    assert "state    running" in shown
+    assert "INSERT INTO alerts" in served("history", "good").stdout
+    assert "== operators ==" in served("explain", "good").stdout
+    assert json.loads(served("explain", "good", "--output", "json").stdout)
+
+
+def test_what_the_server_refuses_exits_1(served: Sql, files: Path) -> None:
+    for arguments, told in (
+        (["start", "ghost"], "job 'ghost' does not exist"),
+        (["stop", "ghost"], "job 'ghost' does not exist"),
+        (["remove", "ghost"], "job 'ghost' does not exist"),
+        (["history", "ghost"], "job 'ghost' does not exist"),
+        (["jobs", "ghost"], "job 'ghost' does not exist"),
+        (["explain", "ghost"], "job 'ghost' does not exist"),
+        (["rollback", "all", "99"], "job 'all' has no version 99"),
+        (["remove", "all"], "job 'all' belongs to rest"),
+        (["submit", "binary.sql"], "'binary.sql' is not UTF-8"),
+    ):
+        done = served(*arguments)
+        assert (done.exit_code, told in done.stderr) == (1, True), (arguments, done.output)
+
+
+def test_no_server_exits_3(sql: Sql, files: Path) -> None:
+    for arguments in (["jobs"], ["submit", "good.sql"], ["topic", "list"], ["tail", "x"], ["explain", "x"]):
+        done = sql(*arguments)
+        assert done.exit_code == 3
+        assert "no server answers at http://127.0.0.1:9" in done.stderr
+        assert "sql serve" in done.stderr
+
+
+class _Stranger(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>hello</html>")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def stranger() -> Iterator[str]:
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Stranger)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def rude() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            connection.recv(1000)
+            connection.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+            connection.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+def test_other_servers_exit_3(sql: Sql, stranger: str, rude: str) -> None:
+    for url in (stranger, rude):
+        done = sql("jobs", "--server", url)
+        assert done.exit_code == 3
+        assert f"what answers at {url} is no sqlengine server" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8083", "ftp://x", "http://", "nonsense", "http://127.0.0.1:99999", "http://[::1"]
+)
+def test_urls_that_are_none(sql: Sql, url: str) -> None:
+    done = sql("jobs", "--server", url)
+    assert done.exit_code in (1, 3), done.output
+    assert url in done.stderr
+    assert "hint:" in done.stderr
+
+
+def test_a_proxy_is_not_for_this_machine(served: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert served("jobs").exit_code == 0
+
+
+def test_tokens(sql: Sql, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    for arguments, told in (
+        (["jobs", "--token-file", "nowhere"], "the token file 'nowhere' cannot be read"),
+        (["serve", "--token-file", "nowhere"], "the token file 'nowhere' cannot be read"),
+        (["serve", "--token-file", "empty"], "the token file 'empty' holds no token"),
+        (["serve", "--host", "0.0.0.0", "--data", "d"], "refusing to listen on 0.0.0.0 without a token"),
+    ):
+        done = sql(*arguments)
+        assert (done.exit_code, told in done.stderr) == (1, True), done.output
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_reader_that_goes_away(user: User, tmp_path: Path) -> None:
+    user.topic("pipe")
+    user.write("pipe", *(b"line" * 100 for _ in range(2000)))
+    command = f"{sys.executable} -m sqlengine.cli topic read pipe --server {user.client.server} | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("line" * 100 + "\n", "")

@@ -1,0 +1,66 @@
+"""An engine whose graphs are stepped by hand: nothing happens but what a test says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+
+EVENTS = """
+CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE outs (job STRING, n BIGINT)
+WITH ('connector' = 'topic', 'topic' = 'out', 'format' = 'json');
+"""
+WINDOW = """
+INSERT INTO outs SELECT '{name}', COUNT(*) FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+GROUP BY window_start, window_end
+"""
+
+
+def open_engine(folder: Path, shards: int = 1) -> Engine:
+    """An engine with the topics `events` and `out`."""
+    engine = Engine(Config(data=folder / "data"))
+    engine.broker.create_topic("events", shards, if_not_exists=True)
+    engine.broker.create_topic("out", if_not_exists=True)
+    return engine
+
+
+def append(engine: Engine, *times: int, shard: int = 0) -> None:
+    """One event for each time, in ms, which is its id too."""
+    lines = [json.dumps({"id": t, "ms": t, "host": f"h{t % 3}"}).encode() for t in times]
+    engine.broker.append("events", shard, lines, timestamp_ms=0)
+
+
+def step(engine: Engine) -> None:
+    """Until no graph has anything to do."""
+    for graph in list(engine.fleet.graphs.values()):
+        while graph.runner.step():
+            pass
+
+
+def rows(engine: Engine, topic: str = "out") -> list[list[object]]:
+    """The rows of a topic, in order."""
+    records = engine.broker.read(topic, 0, 0)
+    return [list(json.loads(v).values()) for v in records.values.to_pylist()] if records is not None else []
+
+
+def of_job(engine: Engine, job: str) -> list[object]:
+    """What one job wrote."""
+    return [n for name, n in rows(engine) if name == job]
+
+
+def die(engine: Engine) -> None:
+    """As if the process had died: no last epoch, no checkpoint, no more threads."""
+    for graph in engine.fleet.graphs.values():
+        graph.store.close()
+        for sink in graph.runner._sinks.values():
+            sink.close()
+    engine.broker.close()
+
+
+def lines(*values: Sequence[object]) -> list[bytes]:
+    return [json.dumps(v).encode() for v in values]
