@@ -46,7 +46,8 @@ class Block:
         known = self.leaves
         at = self.lines[known.group[leaves] * np.int64(self.rows) + rows]
         at += known.column[leaves]
-        return self.truths[at]
+        values: Truths = self.truths[at]
+        return values
 
     def column(self, group: int, column: int) -> Truths:
         """The truth of one leaf in all rows."""
@@ -103,17 +104,17 @@ def build_block(slots: npt.NDArray[np.int32], store: SlotStore, leaves: Leaves) 
     return Block(leaves, rows, flat, lines, touched, store.errors and bool((truths == ERROR).any()))
 
 
-def _used(slots: npt.NDArray[np.int32], known: int) -> tuple[Index, Index]:
+def _used(slots: npt.NDArray[np.int32], known: int) -> tuple[Ints, Ints]:
     """The slots that occur, ascending, and for each place of `slots` which of them it is."""
     if slots.size <= _SORT:
         used, inverse = np.unique(slots, return_inverse=True)
         return used, inverse.reshape(slots.shape)
     marks = np.zeros(known, np.bool_)
     marks[slots] = True
-    used = np.flatnonzero(marks)
+    marked = np.flatnonzero(marks)
     rank = np.empty(known, np.int32)
-    rank[used] = np.arange(len(used))
-    return used, rank[slots]
+    rank[marked] = np.arange(len(marked))
+    return marked, rank[slots]
 
 
 def _distinct(leaves: Ints, known: int) -> Index:

@@ -88,8 +88,8 @@ class BlockMatcher:
         rows, rules, heavy = self._without_heavy(*candidates)
         parts = [self._verify(rows, rules), self._by_column(np.concatenate([columnwise, heavy]))]
         step = max(1, _CHUNK // max(1, self._rows))
-        for start in range(0, len(pairwise), step):
-            parts.append(self._verify(*self._every_row(pairwise[start : start + step])))
+        chunks = (pairwise[start : start + step] for start in range(0, len(pairwise), step))
+        parts += [self._verify(*self._every_row(chunk)) for chunk in chunks]
         if len(self.table.always):
             parts.append(self._every_row(self._living(self.table.always)))
         return Found(np.concatenate([r for r, _ in parts]), np.concatenate([r for _, r in parts]))
@@ -242,7 +242,7 @@ class BlockMatcher:
         store = self.store
         places = np.flatnonzero(store.truths.array == ERROR)
         owners = np.searchsorted(store.leaf_start.array, places, "right") - 1
-        culprits = []
+        culprits: list[tuple[Ints, int]] = []
         for leaf in np.unique(store.leaves.array[places]).tolist():
             slots = owners[store.leaves.array[places] == leaf]
             rows = np.flatnonzero(np.isin(self.slots, slots).any(axis=0))

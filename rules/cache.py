@@ -99,12 +99,12 @@ class SlotStore:
         self.truths.extend(truths)
         self.rules.extend(rules)
 
-    def rule_lists(self, slots: Slots) -> tuple[Ints, Ints]:
+    def rule_lists(self, slots: Ints) -> tuple[Ints, Ints]:
         """Starts and counts of the slots' rules in `rules`."""
         starts = self.rule_start.array
         return starts[slots], starts[slots + 1] - starts[slots]
 
-    def leaf_lists(self, slots: Slots) -> tuple[Ints, Ints]:
+    def leaf_lists(self, slots: Ints) -> tuple[Ints, Ints]:
         """Starts and counts of the slots' leaves in `leaves`."""
         starts = self.leaf_start.array
         return starts[slots], starts[slots + 1] - starts[slots]

@@ -132,7 +132,8 @@ def _nulls(array: pa.Array) -> Mask | None:
     bitmap = np.frombuffer(array.buffers()[0], np.uint8)
     first = array.offset >> 3
     bits = np.unpackbits(bitmap[first : (array.offset + len(array) + 7) >> 3], bitorder="little")
-    return bits[array.offset & 7 :][: len(array)] == 0
+    nulls: Mask = bits[array.offset & 7 :][: len(array)] == 0
+    return nulls
 
 
 def _numbers(array: pa.Array) -> Numbers | None:

@@ -139,4 +139,3 @@ def _rules_of(plans: list[RulePlan], numbers: Index) -> tuple[Ints, Ints]:
     offsets = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(np.bincount(leaves, minlength=len(numbers)), out=offsets[1:])
     return offsets, rules[order]
-

@@ -61,9 +61,7 @@ def compiles(pattern: bytes) -> bool:
     return _compile((pattern,), (_ONCE,)) is not None
 
 
-def _obtain(
-    patterns: Sequence[bytes], flags: Sequence[Flags], counters: Counters, folder: Path | None
-) -> Scan | None:
+def _obtain(patterns: Sequence[bytes], flags: Sequence[Flags], counters: Counters, folder: Path | None) -> Scan | None:
     hyperscan = library()
     if hyperscan is None:
         return None

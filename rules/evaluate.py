@@ -85,7 +85,9 @@ class ColumnEvaluator:
     def _combine(self, node: int) -> Truths:
         span, leaves = self._span(node), self._block.leaves
         result = np.full(self._block.rows, 3, np.int8)
-        for function, values in self._operands(self._formulas.function[span], self._formulas.target[span], leaves.column):
+        for function, values in self._operands(
+            self._formulas.function[span], self._formulas.target[span], leaves.column
+        ):
             np.minimum(result, FLAT_TABLE[function + values], out=result)
             if result.max(initial=FALSE) == FALSE:
                 break
@@ -99,7 +101,7 @@ class ColumnEvaluator:
         ]
         leaves, functions = targets[~inner], functions[~inner]
         groups, columns = self._block.leaves.group[leaves], column[leaves]
-        distinct = {}
+        distinct: dict[tuple[int, int, int], None] = {}
         for function, group, place in zip(functions.tolist(), groups.tolist(), columns.tolist(), strict=True):
             distinct[function, group, place] = None
         for function, group, place in distinct:

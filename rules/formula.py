@@ -138,7 +138,9 @@ class NodeTable:
         while work:
             current, ready = work.pop()
             if ready:
-                numbers[current] = self.intern([(f, t if isinstance(t, int) else ~numbers[t]) for f, t in current.edges])
+                numbers[current] = self.intern(
+                    [(f, t if isinstance(t, int) else ~numbers[t]) for f, t in current.edges]
+                )
             elif current not in numbers:
                 work.append((current, True))
                 work.extend((t, False) for _, t in current.edges if isinstance(t, Branch))

@@ -74,7 +74,9 @@ class ClassParser:
 
     def parse(self) -> str:
         negated = self.source.take("^")
-        parts, current, first = [], [], True
+        parts: list[str] = []
+        current: list[str] = []
+        first = True
         while first or not self.source.take("]"):
             if self.source.take("&&"):
                 parts.append("".join(current))

@@ -24,11 +24,11 @@ from rules.java_text import BadPattern, NotTranslated, Source, byte_text, quoted
 
 TERMINATOR = r"[\n\r\x85\u2028\u2029]"
 _WORD = r"[\p{L}\p{Nd}_]"
-_END = rf"(?:(?=\Z)|(?=\r\n\Z)|(?=(?<!\r)\n\Z)|(?=[\r\x85\u2028\u2029]\Z))"
+_END = r"(?:(?=\Z)|(?=\r\n\Z)|(?=(?<!\r)\n\Z)|(?=[\r\x85\u2028\u2029]\Z))"
 _UNIX_END = r"(?=\n?\Z)"
 _LINE_START = r"(?:(?!\Z)(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n)))"
 _UNIX_LINE_START = r"(?:(?!\Z)(?:\A|(?<=\n)))"
-_LINE_END = rf"(?:(?=\Z)|(?=[\r\x85\u2028\u2029])|(?=(?<!\r)\n))"
+_LINE_END = r"(?:(?=\Z)|(?=[\r\x85\u2028\u2029])|(?=(?<!\r)\n))"
 _BOUNDARY = rf"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
 _NO_BOUNDARY = rf"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))"
 _SUPERSET_END = r"(?:\r\n|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])?$"
@@ -72,7 +72,8 @@ def translate(pattern: str) -> JavaRegex:
         exact = regex.compile(piece.exact, regex.VERSION1 | regex.UNICODE)
     except NotTranslated as error:
         raise UnsupportedError(
-            f"regular expression '{pattern}' uses {error}", hint="write it another way; the rest of Java's dialect works"
+            f"regular expression '{pattern}' uses {error}",
+            hint="write it another way; the rest of Java's dialect works",
         ) from None
     except (BadPattern, regex.error, RecursionError) as error:
         detail = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
@@ -299,4 +300,3 @@ def _boundary(parser: _Parser, exact: str) -> _Piece:
     if parser.source.peek() == "{":
         raise NotTranslated("a boundary \\b{…}")
     return _Piece(exact, "")
-

@@ -176,7 +176,7 @@ def _valid(text: str) -> str:
 
 def _network(text: str) -> Network:
     try:
-        return ipaddress.ip_network(text, strict=False)
+        return ipaddress.ip_network(text.strip(), strict=False)
     except ValueError as error:
         raise SqlError(f"invalid network '{text}'", detail=str(error), hint="write for example '10.0.0.0/8'") from None
 

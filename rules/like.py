@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -111,35 +112,37 @@ def _block(parts: list[tuple[int, str]]) -> _Block:
 def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
     """SqlError where the escape is not one character, or stands before something other than `%`, `_` or itself."""
     if escape is not None and len(escape) != 1:
-        raise SqlError(
-            f"the escape of LIKE must be one character, not '{escape}'", hint="write for example ESCAPE '\\'"
-        )
-    literals, gaps, current, gap = [], [], [], None
+        raise SqlError(f"the escape of LIKE must be one character, not '{escape}'", hint="write for example ESCAPE '!'")
+    literals = [""]
+    gaps: list[Gap] = []
+    for char, wildcard in _characters(pattern, escape):
+        if not wildcard:
+            literals[-1] += char
+        elif literals[-1] or not gaps:
+            gaps.append((int(char == "_"), char == "%"))
+            literals.append("")
+        else:
+            least, is_open = gaps[-1]
+            gaps[-1] = (least + (char == "_"), is_open or char == "%")
+    return LikePattern(tuple(literals), tuple(gaps))
+
+
+def _characters(pattern: str, escape: str | None) -> Iterator[tuple[str, bool]]:
+    """Each character, and whether it is a wildcard."""
+    if escape is None:
+        yield from ((c, c in "%_") for c in pattern)
+        return
     i = 0
     while i < len(pattern):
         char = pattern[i]
         if char == escape:
             i += 1
-            if i == len(pattern) or pattern[i] not in ("%", "_", escape):
+            if pattern[i : i + 1] not in ("%", "_", escape):
                 raise _bad_escape(pattern, escape, i)
-            char, wildcard = pattern[i], False
+            yield pattern[i], False
         else:
-            wildcard = char in "%_"
+            yield char, char in "%_"
         i += 1
-        if wildcard:
-            if gap is None:
-                literals.append("".join(current))
-                current, gap = [], (0, False)
-            gap = (gap[0] + (char == "_"), gap[1] or char == "%")
-            continue
-        if gap is not None:
-            gaps.append(gap)
-            gap = None
-        current.append(char)
-    if gap is not None:
-        gaps.append(gap)
-    literals.append("".join(current))
-    return LikePattern(tuple(literals), tuple(gaps))
 
 
 def _bad_escape(pattern: str, escape: str, at: int) -> SqlError:

@@ -19,7 +19,7 @@ _NUMBER = {outputs: number for number, outputs in enumerate(_OUTPUTS)}
 # TABLE[function][value]; FLAT_TABLE is the same with the index 4 * function + value.
 TABLE = [(f, ERROR, u, t) for f, u, t in _OUTPUTS]
 FLAT_TABLE = np.array(TABLE, np.int8).ravel()
-COMPOSE = [[_NUMBER[tuple(outer[inner[v]] for v in _VALUES)] for inner in TABLE] for outer in TABLE]  # type: ignore[index]
+COMPOSE = [[_NUMBER[tuple(outer[inner[v]] for v in _VALUES)] for inner in TABLE] for outer in TABLE]
 
 IDENTITY = _NUMBER[FALSE, UNKNOWN, TRUE]
 NEGATION = _NUMBER[TRUE, UNKNOWN, FALSE]

@@ -52,7 +52,7 @@ class Part:
         """`alive[rule]` is False for rules that were removed (None: all are there). Rows are those of the batch."""
         mark = len(self._store)
         slots, unused = self._slots(columns, num_rows)
-        found = []
+        found: list[Found] = []
         for start in range(0, num_rows, _BLOCK_ROWS):
             self._match_rows(slots[:, start : start + _BLOCK_ROWS], start, alive, opaque, found)
         self._tidy(mark, unused)

@@ -17,7 +17,9 @@ def spread(starts: Ints, counts: Ints) -> Index:
     total = int(ends[-1]) if len(ends) else 0
     shifts = starts - ends
     shifts += counts
-    return np.arange(total) + shifts.repeat(counts)
+    places: Index = shifts.repeat(counts)
+    places += np.arange(total)
+    return places
 
 
 def distinct(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -125,7 +125,9 @@ class RuleSet:
             alive = None if layer.size == len(layer.alive) else layer.alive
             for found in layer.part.match(columns, num_rows, alive, opaque):
                 keys.append(found.rows.astype(np.int64) * width + layer.places[found.rules])
-                errors += [(row, self.ids[layer.places[rule]], layer.part.reason(leaf)) for row, rule, leaf in found.errors]
+                errors += [
+                    (row, self.ids[layer.places[rule]], layer.part.reason(leaf)) for row, rule, leaf in found.errors
+                ]
         rows, rules = np.divmod(np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64), width)
         return Matches(rows.astype(np.int32), rules.astype(np.int32), sorted(errors))
 

@@ -14,7 +14,7 @@ from sqlengine.changes import Outcome, Request, check_in_use, check_origin, defi
 from sqlengine.executors.runner import GraphChange
 from sqlengine.fleet import Fleet
 from sqlengine.graphs import RunningGraph
-from sqlengine.jobs import MAIN, Job, JobState, JobVersion, Origin, check_name
+from sqlengine.jobs import MAIN, Job, JobState, JobVersion, Origin, PendingChange, check_name
 from sqlengine.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
 
@@ -48,6 +48,7 @@ class Changes:
 
     def change(self, request: Request) -> dict[str, Outcome]:
         """What came of the request for each job that it names."""
+        self.finish()
         work = _Work(request)
         known = set(self._registry.log.jobs)
         self._sort_out(work)
@@ -79,6 +80,7 @@ class Changes:
         """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing runs."""
         if job.state is JobState.DEFINED:
             return Outcome(job.name, "unchanged", job.version)
+        self.finish()
         graph = self._fleet.of(job.name)
         if job.name in graph.runner.jobs:
             graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))
@@ -90,6 +92,7 @@ class Changes:
         """Puts a stopped or failed job back, at the position that a new job has."""
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             return Outcome(job.name, "unchanged", job.version)
+        self.finish()
         (plan,) = self._registry.plan([self._registry.text(job)], {job.name})
         if isinstance(plan, SqlError):
             raise plan
@@ -129,9 +132,10 @@ class Changes:
     def _unwant(self, work: _Work, name: str) -> None:
         held = self._registry.job(name)
         check_origin(name, held, work.request)
-        jobs = self._registry.jobs()
-        going = {*work.request.removes, *work.texts}
-        check_in_use(defined_only_by(held, jobs), jobs, going, f"removing '{name}'")
+        if held.defines:
+            jobs = self._registry.jobs()
+            going = {*work.request.removes, *work.texts}
+            check_in_use(defined_only_by(held, jobs), jobs, going, f"removing '{name}'")
         work.removes.add(name)
 
     def _plan(self, work: _Work) -> None:
@@ -151,7 +155,7 @@ class Changes:
     def _check_definitions(self, work: _Work, name: str, plan: PlannedJob) -> None:
         """A new text goes on defining what other jobs use."""
         held = self._registry.log.jobs.get(name)
-        if held is None:
+        if held is None or not held.defines:
             return
         jobs = self._registry.jobs()
         lost = defined_only_by(held, jobs) - {full_name(o.name) for o in plan.objects}
@@ -165,7 +169,7 @@ class Changes:
         registry = self._registry
         version = registry.next_version(text, work.request.origin)
         job = Job(text.name, version.version, JobState.WAITING, version.origin, version.created_ms, str(missing))
-        registry.log.write({text.name: version}, {text.name: job}, registry.clock())
+        registry.log.wait(version, job, registry.clock())
         work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
 
     # ---- into the graphs ---------------------------------------------------------------------------------------
@@ -176,23 +180,59 @@ class Changes:
         versions = registry.next_versions(work.texts, work.ready, work.request.origin)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready}
         gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
-        prepared = self._prepare(work, graphs, versions, gone)
+        prepared = self._prepare(work, graphs, {n: v.version for n, v in versions.items()}, gone)
         gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
-        places = {n: graphs[n].name for n in work.ready}
+        change = PendingChange(
+            {n: versions[n].version for n in work.ready},
+            {n: graphs[n].name for n in work.ready},
+            tuple(sorted(gone)),
+            {new: old for new, old in work.kept.items() if new in work.ready},
+        )
+        self._carry_out(change, {n: versions[n] for n in work.ready}, prepared)
+        registry.settle(change, work.ready)
+        self._fleet.retire_idle()
+
+    def _carry_out(
+        self,
+        change: PendingChange,
+        versions: Mapping[str, JobVersion],
+        prepared: Sequence[tuple[RunningGraph, GraphChange]],
+    ) -> None:
+        """Writes the change down and makes it. Where a graph does not take its part, none has taken any, or the change
+        stays pending and the rest of it is made before the next one."""
+        log, now = self._registry.log, self._registry.clock()
         waiting = list(prepared)
         try:
-            registry.log.write({n: versions[n] for n in work.ready}, {}, registry.clock())
+            log.begin(change, versions, now)
             while waiting:
-                graph, change = waiting.pop(0)
-                graph.switch(change)
+                graph, part = waiting.pop(0)
+                graph.switch(part)
         except SqlError:
-            if len(waiting) + 1 < len(prepared):  # some graphs have taken their part: the log must know
-                registry.reconcile(self._fleet.running(), {})
+            if log.pending is change and len(waiting) + 1 == len(prepared):
+                log.drop_pending(now)
             raise
         finally:
-            for _, change in waiting:
-                change.abandon()
-        registry.settle(work.ready, versions, places, gone)
+            for _, part in waiting:
+                part.abandon()
+
+    def finish(self) -> None:
+        """Makes what is missing of a change that a crash or a full disk interrupted."""
+        change = self._registry.log.pending
+        if change is None:
+            return
+        plans = {n: p for n, p in self._registry.plans_of(change.jobs).items() if isinstance(p, PlannedJob)}
+        for graph in [self._fleet.graph(n) for n in dict.fromkeys((*change.graphs.values(), *self._fleet.graphs))]:
+            running = graph.runner.jobs
+            mine = {
+                name: plan
+                for name, plan in plans.items()
+                if change.graphs[name] == graph.name and running.get(name, 0) != bool(plan.sinks) * change.jobs[name]
+            }
+            leaving = [n for n in change.removes if n in running]
+            part = self._change_of(graph, mine, change.jobs, leaving, change.renamed)
+            if part is not None:
+                graph.switch(part)
+        self._registry.settle(change, plans)
         self._fleet.retire_idle()
 
     def _place(self, work: _Work, name: str, version: JobVersion) -> RunningGraph:
@@ -206,7 +246,7 @@ class Changes:
         self,
         work: _Work,
         graphs: Mapping[str, RunningGraph],
-        versions: Mapping[str, JobVersion],
+        versions: Mapping[str, int],
         gone: Collection[str],
     ) -> list[tuple[RunningGraph, GraphChange]]:
         prepared = []
@@ -229,13 +269,13 @@ class Changes:
         self,
         graph: RunningGraph,
         plans: Mapping[str, PlannedJob],
-        versions: Mapping[str, JobVersion],
+        versions: Mapping[str, int],
         leaving: Sequence[str],
         kept: Mapping[str, str],
     ) -> GraphChange | None:
         """The change of one graph, compiled and connected; None when it stays as it is."""
         running = graph.runner.jobs
-        numbers = {n: versions[n].version if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
+        numbers = {n: versions[n] if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
         numbers |= dict.fromkeys(leaving, 0)
         if not numbers:
             return None

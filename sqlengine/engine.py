@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from parser.errors import JobError
+from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import Outcome, Request
@@ -195,6 +195,11 @@ class Engine:
         self._registry.recover()
         self._fleet.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
         if not self._fleet.broken:
+            try:
+                self._changes.finish()
+            except SqlError as error:
+                log.error("a change that was interrupted cannot be made any more: %s", error)
+                self.log.drop_pending(self._clock())
             self._registry.reconcile(self._fleet.running(), self._fleet.lost())
             self._fleet.retire_idle()
         self._registry.recovered()

@@ -60,6 +60,10 @@ class Fleet:
         has read already."""
         if not any(self._passed(scan) for sink in plan.sinks for scan in scans(sink)):
             return self.main
+        return self.graph(name)
+
+    def graph(self, name: str) -> RunningGraph:
+        """The graph of that name, made if there is none."""
         if name not in self.graphs:
             self.graphs[name] = graph = RunningGraph(name, self._host, self._plan_of)
             if self._started:

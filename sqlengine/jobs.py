@@ -13,6 +13,7 @@ from sqlengine.broker.base import Broker
 
 JOBS = "_jobs"
 MAIN = "main"
+_PENDING = b"change"
 MAX_NAME = 200
 
 
@@ -64,6 +65,18 @@ class Job:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class PendingChange:
+    """A change on its way into one graph or several: the versions of jobs, the graph of each, jobs that go, and jobs that
+    take up the state of another name (new name to old). It stands in the log until all graphs have taken it, so that
+    after a crash those that have not do."""
+
+    jobs: dict[str, int] = field(default_factory=dict)
+    graphs: dict[str, str] = field(default_factory=dict)
+    removes: tuple[str, ...] = ()
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
 def check_name(name: str) -> str:
     """The name, if it is one: 1 to 200 characters of A-Z a-z 0-9 _ . - (JobError otherwise)."""
     good = 0 < len(name) <= MAX_NAME and all(c.isascii() and (c.isalnum() or c in "_.-") for c in name)
@@ -84,31 +97,57 @@ class JobLog:
         self._broker = broker
         self.versions: dict[str, dict[int, JobVersion]] = {}
         self.jobs: dict[str, Job] = {}
+        self.pending: PendingChange | None = None
         for key, value in broker.read_latest(JOBS).items():
-            if key.startswith(b"version:"):
-                version = msgspec.json.decode(value, type=JobVersion)
-                self.versions.setdefault(version.name, {})[version.version] = version
-            else:
-                job = msgspec.json.decode(value, type=Job)
-                self.jobs[job.name] = job
+            self._read(key, value)
 
-    def write(
-        self, versions: Mapping[str, JobVersion], jobs: Mapping[str, Job], now_ms: int, removes: Collection[str] = ()
-    ) -> None:
-        """New versions, new states of jobs and jobs that go, as one atomic batch. The versions of a job that goes stay,
-        so that a new job of the name goes on counting and history shows all."""
-        keys = [f"version:{v.name}@{v.version}".encode() for v in versions.values()]
-        values: list[bytes | None] = [msgspec.json.encode(v) for v in versions.values()]
-        keys += [f"job:{name}".encode() for name in (*jobs, *removes)]
-        values += [msgspec.json.encode(job) for job in jobs.values()]
-        values += [None] * len(removes)
-        if keys:
-            self._broker.append(JOBS, 0, values, keys=keys, timestamp_ms=now_ms)
+    def _read(self, key: bytes, value: bytes) -> None:
+        if key == _PENDING:
+            self.pending = msgspec.json.decode(value, type=PendingChange)
+        elif key.startswith(b"version:"):
+            version = msgspec.json.decode(value, type=JobVersion)
+            self.versions.setdefault(version.name, {})[version.version] = version
+        else:
+            job = msgspec.json.decode(value, type=Job)
+            self.jobs[job.name] = job
+
+    def begin(self, change: PendingChange, versions: Mapping[str, JobVersion], now_ms: int) -> None:
+        """New versions, and the change that brings them, before it takes effect."""
+        records = {_version_key(v): msgspec.json.encode(v) for v in versions.values()}
+        self._append({**records, _PENDING: msgspec.json.encode(change)}, now_ms)
         for version in versions.values():
             self.versions.setdefault(version.name, {})[version.version] = version
-        self.jobs.update(jobs)
+        self.pending = change
+
+    def settle(self, jobs: Mapping[str, Job], removes: Collection[str], now_ms: int) -> None:
+        """The pending change has taken effect: jobs as they are now, and jobs that are gone. The versions of these stay,
+        so that a new job of the name goes on counting and history shows all."""
+        gone: dict[bytes, bytes | None] = dict.fromkeys(map(_job_key, removes))
+        self._append({_PENDING: None, **gone, **_records(jobs)}, now_ms)
+        self.pending = None
         for name in removes:
             self.jobs.pop(name, None)
+        self.jobs.update(jobs)
+
+    def drop_pending(self, now_ms: int) -> None:
+        """The pending change has taken no effect, and will not."""
+        self.pending = None
+        self._append({_PENDING: None}, now_ms)
+
+    def wait(self, version: JobVersion, job: Job, now_ms: int) -> None:
+        """A version that cannot run yet, and its job."""
+        self._append({_version_key(version): msgspec.json.encode(version), **_records({job.name: job})}, now_ms)
+        self.versions.setdefault(version.name, {})[version.version] = version
+        self.jobs[job.name] = job
+
+    def write(self, jobs: Mapping[str, Job], now_ms: int) -> None:
+        """New states of jobs, as one atomic batch."""
+        if jobs:
+            self._append(_records(jobs), now_ms)
+            self.jobs.update(jobs)
+
+    def _append(self, records: Mapping[bytes, bytes | None], now_ms: int) -> None:
+        self._broker.append(JOBS, 0, list(records.values()), keys=list(records), timestamp_ms=now_ms)
 
     def next_version(self, name: str) -> int:
         return max(self.versions.get(name, {0: None})) + 1
@@ -120,6 +159,18 @@ class JobLog:
             known = ", ".join(map(str, sorted(held))) or "none"
             raise JobError(f"job '{name}' has no version {version}", detail=f"versions: {known}")
         return held[version]
+
+
+def _version_key(version: JobVersion) -> bytes:
+    return f"version:{version.name}@{version.version}".encode()
+
+
+def _job_key(name: str) -> bytes:
+    return f"job:{name}".encode()
+
+
+def _records(jobs: Mapping[str, Job]) -> dict[bytes, bytes | None]:
+    return {_job_key(name): msgspec.json.encode(job) for name, job in jobs.items()}
 
 
 def moved(job: Job, state: JobState, now_ms: int, reason: str | None = None) -> Job:

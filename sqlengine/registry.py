@@ -11,7 +11,7 @@ from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
 from sqlengine.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.jobs import MAIN, Job, JobLog, JobState, JobVersion, Origin, moved
+from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
 from sqlengine.planning import JobText, PlannedJob, with_objects
 from sqlengine.workers import plan_texts
 
@@ -63,7 +63,7 @@ class Registry:
     def move(self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None) -> None:
         """Writes down that the job is in another state."""
         moved_job = moved(job, state, self.clock(), reason)
-        self.log.write({}, {job.name: replace(moved_job, graph=graph or job.graph)}, self.clock())
+        self.log.write({job.name: replace(moved_job, graph=graph or job.graph)}, self.clock())
 
     def private(self, jobs: Collection[str]) -> set[str]:
         """Objects that only these jobs define and use: they may be defined anew."""
@@ -81,20 +81,14 @@ class Registry:
         """Plans texts in the catalog for `jobs`."""
         return plan_texts(list(texts), self.catalog_for(jobs), self._settings)
 
-    def settle(
-        self,
-        plans: Mapping[str, PlannedJob],
-        versions: Mapping[str, JobVersion],
-        graphs: Mapping[str, str],
-        removes: Collection[str],
-    ) -> None:
-        """Writes down what has taken effect, and the catalog that follows from it."""
-        self.catalog = without(self.catalog, self.private({*plans, *removes}))
+    def settle(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
+        """Writes down that a change has taken effect, and the catalog that follows from it."""
+        self.catalog = without(self.catalog, self.private({*plans, *change.removes}))
         jobs = {}
         for name, plan in plans.items():
             self.catalog = with_objects(self.catalog, plan)
-            jobs[name] = self._settled(versions[name], plan, graphs[name])
-        self.log.write({}, jobs, self.clock(), removes)
+            jobs[name] = self._settled(self.log.version(name, change.jobs[name]), plan, change.graphs[name])
+        self.log.settle(jobs, change.removes, self.clock())
 
     def _settled(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
         return Job(
@@ -158,30 +152,17 @@ class Registry:
     def reconcile(self, running: Mapping[str, tuple[str, int]], lost: Mapping[str, SqlError]) -> None:
         """The graphs are the truth about what runs (job -> graph, version): a crash may have come between a switch and
         the log's entry. `lost`: jobs that ran and cannot be planned any more."""
-        self._settle_late({name: place for name, place in running.items() if self._behind(name, place[1])})
         changed = {}
         for job in self.jobs():
             if job.name in lost:
                 reason = f"it cannot be planned any more: {lost[job.name]}"
                 changed[job.name] = moved(job, JobState.FAILED, self.clock(), reason)
             elif job.name in running:
-                graph = running[job.name][0]
-                if (job.state, job.graph) != (JobState.RUNNING, graph):
-                    changed[job.name] = replace(moved(job, JobState.RUNNING, self.clock()), graph=graph)
+                graph, version = running[job.name]
+                if (job.state, job.graph, job.version) != (JobState.RUNNING, graph, version):
+                    held = moved(job, JobState.RUNNING, self.clock())
+                    changed[job.name] = replace(held, graph=graph, version=version)
             elif job.state is JobState.RUNNING:
                 reason = "the server died while the job was started or stopped"
                 changed[job.name] = moved(job, JobState.STOPPED, self.clock(), reason)
-        self.log.write({}, changed, self.clock())
-
-    def _behind(self, name: str, version: int) -> bool:
-        held = self.log.jobs.get(name)
-        return held is None or held.version < version
-
-    def _settle_late(self, running: Mapping[str, tuple[str, int]]) -> None:
-        """Writes down changes that took effect before a crash, with the definitions that they brought."""
-        wanted = {name: version for name, (_, version) in running.items()}
-        for name, version in list(wanted.items()):
-            wanted |= {n: v for n, v in self._needs(name, version).items() if self._behind(n, v)}
-        plans = {n: p for n, p in self.plans_of(wanted).items() if isinstance(p, PlannedJob)}
-        versions = {n: self.log.version(n, wanted[n]) for n in plans}
-        self.settle(plans, versions, {n: running.get(n, (MAIN, 0))[0] for n in plans}, ())
+        self.log.write(changed, self.clock())

@@ -19,7 +19,10 @@ class AnchorMatcher:
             (self._starts if at_start else self._ends).setdefault(text, []).append(leaf)
 
     def match(self, values: Values, hits: HitList) -> None:
-        for table, first, second in ((self._starts, slice(1), slice(2)), (self._ends, slice(-1, None), slice(-2, None))):
+        for table, first, second in (
+            (self._starts, slice(1), slice(2)),
+            (self._ends, slice(-1, None), slice(-2, None)),
+        ):
             if not table:
                 continue
             for value, text in enumerate(values.texts):

@@ -9,11 +9,12 @@ from rules.leaves import Network
 from rules.matchers.base import HitList, Values
 
 _LONGEST = 64  # of an IPv6 address with a zone
+_V4 = 4
 
 
 class CidrMatcher:
-    """Leaves by number that are networks. A text that is no address is in none; neither is an address of the other
-    version."""
+    """Leaves by number that are networks. A text that is no address (blanks around it do not count) is in none; an
+    IPv4 address written as IPv6 (`::ffff:10.0.0.1`) is also in the IPv4 networks that hold it."""
 
     def __init__(self, leaves: Iterable[tuple[int, Network]]) -> None:
         # (version, bits behind the prefix) -> prefix -> leaves
@@ -25,19 +26,22 @@ class CidrMatcher:
 
     def match(self, values: Values, hits: HitList) -> None:
         for value, text in enumerate(values.texts):
-            address = _address(text)
-            if address is None:
-                continue
-            bits = int(address)
-            for (version, behind), prefixes in self._networks.items():
-                if version == address.version:
-                    hits.add(value, prefixes.get(bits >> behind, ()))
+            numbers = _numbers(text)
+            for (version, behind), prefixes in self._networks.items() if numbers else ():
+                if version in numbers:
+                    hits.add(value, prefixes.get(numbers[version] >> behind, ()))
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _numbers(text: str) -> dict[int, int]:
+    """The address as a number, by version."""
+    text = text.strip()
     if len(text) > _LONGEST or ("." not in text and ":" not in text):
-        return None
+        return {}
     try:
-        return ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return None
+        return {}
+    numbers: dict[int, int] = {address.version: int(address)}
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        numbers[_V4] = int(address.ipv4_mapped)
+    return numbers

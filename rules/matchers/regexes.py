@@ -13,7 +13,6 @@ from rules.java_regex import JavaRegex
 from rules.matchers.base import HitList, Values
 from rules.options import Options
 
-
 # A text on which quadratic time is no matter: watching the time costs more than the search.
 _SHORT = 2_000
 

@@ -53,6 +53,9 @@ class CsvEncoder:
     def _texts(self, column: pa.Array, kind: DataType) -> pa.Array:
         if kind.root in (Root.ARRAY, Root.ROW):
             return pa.array([self._nested(v, kind) for v in self._elements(column, kind)], pa.string())
+        if kind.root is Root.DECIMAL:
+            # Without zeros at the end, and with an exponent where Java has one: 12.70 is 12.7, 100 is 1E+2.
+            return pa.array([None if v is None else str(v.normalize()) for v in column.to_pylist()], pa.string())
         return java_texts(column, kind)
 
     def _elements(self, column: pa.Array, kind: DataType) -> list[list[str | None] | None]:

@@ -53,7 +53,17 @@ def test_recorded_result_is_that_of_flink(script: Path, flink: Any, update: bool
 
 def recorded(script: Path) -> tuple[dict[str, str], Results]:
     header, *lines = (EXPECTED / f"{script.stem}.jsonl").read_text(encoding="utf-8").splitlines()
-    return json.loads(header), Counter(lines)
+    return json.loads(header), Counter(map(same_numbers, lines))
+
+
+def same_numbers(line: str) -> str:
+    """A recorded line with the numbers of JSON files as `row` reads them."""
+    one = json.loads(line)
+    return (
+        canonical({**one, "row": row(canonical(one["row"]))})
+        if "sink" in one and isinstance(one["row"], dict)
+        else line
+    )
 
 
 def fingerprint(script: Path) -> str:
@@ -109,7 +119,8 @@ def canonical(value: object) -> str:
 
 
 def row(line: str) -> object:
-    return json.loads(line) if line.startswith("{") else line
+    """A file's line. JSON has many words for one number (Flink writes 9315 and 9.27E+3 into a DECIMAL column)."""
+    return json.loads(line, parse_int=float) if line.startswith("{") else line
 
 
 def file_lines(out: Path) -> Iterator[tuple[str, str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rules.condition import And, Condition, Constant, Not, Opaque, Or, Predicate, Test, Variable
 
-COMPARE = {
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
 Row = Mapping[str, object]
@@ -43,12 +44,13 @@ def opaque(key: str, row: Row) -> bool | None:
 
 
 def predicate(p: Predicate, row: Row) -> bool | None:
-    value = variable(p.variable, row)
+    value: Any = variable(p.variable, row)
     if p.operator == "IS NULL":
         return value is None
     if value is None:
         return None
-    match p.operator, p.value:
+    constant: Any = p.value
+    match p.operator, constant:
         case "BETWEEN", (low, high):
             parts = [None if low is None else value >= low, None if high is None else value <= high]
             return False if False in parts else None if None in parts else True
@@ -62,16 +64,14 @@ def predicate(p: Predicate, row: Row) -> bool | None:
             return pattern != "" and re.search(pattern, value, re.ASCII) is not None
         case "CIDR_MATCH", network:
             return in_network(value, network)
-        case name, constant:
-            return COMPARE[name](value, constant)
-    raise AssertionError(p)
+    return bool(COMPARE[p.operator](value, constant))
 
 
 def variable(v: Variable, row: Row) -> object:
-    value = row[v.field]
+    value: Any = row[v.field]
     for name in v.transforms:
         if value is not None:
-            value = {"LOWER": str.lower, "UPPER": str.upper}.get(name, lambda t, n=name: trim(t, n))(value)
+            value = value.lower() if name == "LOWER" else value.upper() if name == "UPPER" else trim(value, name)
     return value
 
 
@@ -106,6 +106,8 @@ def like(text: str, pattern: list[tuple[str, bool]]) -> bool:
 
 def in_network(text: str, network: str) -> bool:
     try:
-        return ipaddress.ip_address(text) in ipaddress.ip_network(network, strict=False)
+        address, known = ipaddress.ip_address(text.strip()), ipaddress.ip_network(network, strict=False)
     except ValueError:
         return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address) in known if known.version == 4 else address in known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +29,9 @@ class Reader(Dialect):
     """Backticks for names, quotes doubled in texts, no other escape."""
 
     class Tokenizer(Tokenizer):
-        IDENTIFIERS = ["`"]
-        QUOTES = ["'"]
-        STRING_ESCAPES = ["'"]
+        IDENTIFIERS: ClassVar = ["`"]
+        QUOTES: ClassVar = ["'"]
+        STRING_ESCAPES: ClassVar = ["'"]
 
 
 def read_rules(table: str) -> dict[str, Condition]:
@@ -89,9 +90,9 @@ def opaque_of(events: list[dict[str, object]]) -> OpaqueOf:
     return evaluate
 
 
-def to_condition(root: exp.Expression) -> Condition:
+def to_condition(root: exp.Expr) -> Condition:
     done: list[Condition] = []
-    work: list[tuple[exp.Expression, bool]] = [(root, False)]
+    work: list[tuple[exp.Expr, bool]] = [(root, False)]
     while work:
         node, ready = work.pop()
         if isinstance(node, exp.Paren):
@@ -110,11 +111,11 @@ def to_condition(root: exp.Expression) -> Condition:
     return done[0]
 
 
-def _is_test(node: exp.Expression) -> bool:
+def _is_test(node: exp.Expr) -> bool:
     return isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)
 
 
-def _operands(node: exp.Expression) -> list[exp.Expression]:
+def _operands(node: exp.Expr) -> list[exp.Expr]:
     """AND and OR chains lean to the left, a thousand deep."""
     if not isinstance(node, exp.And | exp.Or):
         return [node.this]
@@ -125,7 +126,7 @@ def _operands(node: exp.Expression) -> list[exp.Expression]:
     return [left, *reversed(operands)]
 
 
-def _join(node: exp.Expression, children: tuple[Condition, ...]) -> Condition:
+def _join(node: exp.Expr, children: tuple[Condition, ...]) -> Condition:
     match node:
         case exp.And():
             return And(children)
@@ -136,7 +137,7 @@ def _join(node: exp.Expression, children: tuple[Condition, ...]) -> Condition:
     return Test(children[0], "TRUE" if node.expression.this else "FALSE")
 
 
-def _leaf(node: exp.Expression) -> Condition:
+def _leaf(node: exp.Expr) -> Condition:
     match node:
         case exp.Boolean():
             return Constant(bool(node.this))
@@ -160,11 +161,11 @@ def _leaf(node: exp.Expression) -> Condition:
     raise NotImplementedError(f"{type(node).__name__}: {node.sql()[:80]}")
 
 
-def _value(node: exp.Expression) -> str | int:
+def _value(node: exp.Expr) -> str | int:
     return node.this if node.is_string else int(node.this)
 
 
-def _variable(node: exp.Expression) -> Variable:
+def _variable(node: exp.Expr) -> Variable:
     if isinstance(node, exp.Lower):
         return Variable(node.this.name, ("LOWER",))
     return Variable(node.name)

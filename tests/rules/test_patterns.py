@@ -71,7 +71,7 @@ def test_regular_expressions_mean_what_java_says(pattern: str, text: str, answer
 def test_bad_literals_are_found_when_the_rule_is_added(operator: str, value: object, message: str) -> None:
     before = RuleSet.empty().change({"good": Predicate(S, "=", "a")})
     with pytest.raises(SqlError) as error:
-        before.change({"bad": Predicate(S, operator, value)})  # type: ignore[arg-type]
+        before.change({"bad": Predicate(S, operator, value)})
     assert error.value.message == message
     assert matching(before, ["a"]) == ["good"]
 

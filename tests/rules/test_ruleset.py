@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,11 @@ def contains(word: str) -> Predicate:
     return Predicate(S, "LIKE", (f"%{word}%", None))
 
 
-def columns(texts: list[str | None]) -> Columns:
+def columns(texts: Sequence[str | None]) -> Columns:
     return Columns({"s": pa.array(texts, pa.string())})
 
 
-def matching(rules: RuleSet, texts: list[str | None]) -> list[tuple[int, str]]:
+def matching(rules: RuleSet, texts: Sequence[str | None]) -> list[tuple[int, str]]:
     found = rules.match(columns(texts), len(texts))
     return [(row, rules.ids[rule]) for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)]
 
@@ -110,7 +111,7 @@ def test_the_cache_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("kind", [And, Or])
-def test_wide_and_deep_conditions(kind: type[And] | type[Or]) -> None:
+def test_wide_and_deep_conditions(kind: type[And | Or]) -> None:
     wide = kind(tuple(contains(w) for w in WORDS) + tuple(Predicate(S, "<>", str(i)) for i in range(1100)))
     deep: Condition = contains(WORDS[0])
     for word in WORDS[1:] * 6:

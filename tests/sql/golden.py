@@ -35,7 +35,7 @@ FLINK = "2.3.0"
 FOLDER = Path(__file__).parent
 DATA = FOLDER / "data"
 _DATA_FILE = re.compile(r"\$\{DATA\}/([\w./-]+)")
-_PART_FILE = re.compile(r"part-t-[\w-]+")
+_PART_FILE = re.compile(r"part-script-[\w-]+")
 _JOB_ID = re.compile(r"JobID: [0-9a-f]{32}")
 
 Event = dict[str, Any]

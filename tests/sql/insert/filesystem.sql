@@ -15,7 +15,6 @@ WITH ('connector' = 'filesystem', 'path' = '${OUT}/csv', 'format' = 'csv');
 INSERT INTO out_csv SELECT id, s, m, ts, bo, f FROM t;
 SELECT * FROM out_csv;
 CREATE TABLE csv_text (line STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/csv', 'format' = 'raw');
--- differs: decimals keep the zeros of their scale
 SELECT * FROM csv_text;
 CREATE TABLE out_raw (line STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/raw', 'format' = 'raw');
 INSERT INTO out_raw SELECT s FROM t WHERE s IS NOT NULL AND s <> '';
