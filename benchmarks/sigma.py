@@ -13,9 +13,12 @@ from pathlib import Path
 from benchmarks.copies import STRIDE, Copier, Event, to_lines
 from rules.condition import Condition
 from rules.options import Options
+from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from tests.conformance.sigma import Rule, records, rules, submit
+from sqlengine.jobs import Origin
+from sqlengine.planning import JobText
+from tests.conformance.sigma import ALERTS, Rule, create_table, records, rules
 from tests.rules.sigma import read_rules
 
 FOLDER = Path(__file__).parents[2] / "shared" / "corpora" / "sigma"
@@ -70,14 +73,18 @@ def expected_of(copies: list[int]) -> Counter[tuple[str, int]]:
 
 
 @contextmanager
-def engine(options: Options | None = None, wanted: list[Rule] | None = None) -> Iterator[Engine]:
-    """A running engine over an empty topic, with all rules or some."""
+def engine(options: Options | None = None) -> Iterator[Engine]:
+    """A running engine over an empty topic, with all rules. Rules that come later begin where the others are."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         made = Engine(Config(data=Path(folder), rules=options or Options()))
         try:
-            refused = submit(made, {TABLE: all_rules() if wanted is None else wanted}, {TABLE: log()})
+            made.broker.create_topic(TABLE)
+            table = create_table(TABLE, log(), all_rules()).replace("earliest-offset", "latest-offset")
+            jobs = {"alerts": JobText("alerts", ALERTS), "table": JobText("table", table)}
+            jobs |= {r.job: JobText(r.job, r.sql) for r in all_rules()}
+            refused = [o.error for o in made.change(Request(Origin.SDK, jobs)).values() if o.error is not None]
             if refused:
-                raise RuntimeError(f"{len(refused)} rules were refused: {next(iter(refused.values()))}")
+                raise RuntimeError(f"{len(refused)} rules were refused: {refused[0]}")
             made.start()
             yield made
         finally:

@@ -215,7 +215,8 @@ def _name(t: DataType) -> str:
             return f"MAP<{t.children[0]}, {t.children[1]}>"
         case Root.ROW:
             return "ROW<" + ", ".join(f"`{n}` {c}" for n, c in zip(t.names, t.children, strict=True)) + ">"
-    return t.root.value
+    name: str = t.root.value
+    return name
 
 
 # SQL root -> (Arrow, Spark). JSON forms are the business of `sqlengine.formats.json_`.

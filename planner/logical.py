@@ -313,6 +313,10 @@ class Sink(Node):
         options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
         return (".".join(self.table.name), *options, str(self.table.schema))
 
+    @cached_property
+    def target_digest(self) -> str:
+        return digest_of(*self.target)
+
 
 LogicalPlan: TypeAlias = (
     Scan | Values | Filter | Project | AssignWatermark | WindowAssign | WindowAggregate | Union | Sink

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TypeAlias
 
 from planner.logical import (
@@ -21,11 +20,9 @@ from planner.logical import (
     WindowAssign,
 )
 from planner.merge import Graph, GraphNode
-from planner.scalar import ColumnRef, Scalar, columns_of, digest_of
+from planner.scalar import ColumnRef, Scalar, columns_of
 
 Items: TypeAlias = tuple[tuple[str, Scalar], ...]
-
-_columns_of = lru_cache(maxsize=262144)(columns_of)
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ def sink_id(sink: Sink) -> str:
     """Sinks of one table are one; each query's result is one of its own."""
     if sink.table is None:
         return f"result:{sink.job}:{sink.place}"
-    return "sink:" + digest_of(*sink.target)
+    return "sink:" + sink.target_digest
 
 
 def rules_id(node: str) -> str:
@@ -220,28 +217,30 @@ def _routes(graph: Graph, rule: GraphNode, consumers: Mapping[str, list[str]]) -
 
 def required_columns(graph: Graph) -> dict[str, frozenset[str]]:
     """For each node the names of its columns that some consumer reads."""
-    needed: dict[str, set[str]] = {i: set() for i in graph.nodes}
+    needed: dict[str, frozenset[str]] = dict.fromkeys(graph.nodes, frozenset())
     for node in reversed(list(graph.nodes.values())):
         for source in node.inputs:
-            needed[source] |= _reads(node.plan, needed[node.id], graph.nodes[source].plan)
-    return {i: frozenset(names) for i, names in needed.items()}
+            read = _reads(node.plan, needed[node.id], graph.nodes[source].plan)
+            if not read <= needed[source]:
+                needed[source] |= read
+    return needed
 
 
-def _reads(plan: LogicalPlan, outputs: set[str], source: LogicalPlan) -> set[str]:
+def _reads(plan: LogicalPlan, outputs: frozenset[str], source: LogicalPlan) -> frozenset[str]:
     """Columns of `source` that the node reads to give `outputs`."""
     match plan:
         case Project():
-            return set().union(*(_columns_of(e) for n, e in plan.items if n in outputs))
+            return frozenset().union(*(columns_of(e) for n, e in plan.items if n in outputs))
         case Filter():
-            return outputs | _columns_of(plan.predicate)
+            return outputs | columns_of(plan.predicate)
         case AssignWatermark():
-            return outputs | _columns_of(plan.watermark.expression) | {plan.watermark.column}
+            return outputs | columns_of(plan.watermark.expression) | {plan.watermark.column}
         case WindowAssign():
             return (outputs - set(plan.names)) | {plan.window.time_column}
         case WindowAggregate():
             calls = (n for a in plan.aggregates for n in (a.argument, a.filter_column) if n is not None)
-            return {*plan.keys, *plan.window_columns, *calls}
+            return frozenset((*plan.keys, *plan.window_columns, *calls))
         case Union() | Sink():
-            return set(source.schema.names)
+            return frozenset(source.schema.names)
         case Scan() | Values():
-            return set()
+            return frozenset()

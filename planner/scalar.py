@@ -16,7 +16,6 @@ from parser.types import DataType
 # unit of their Arrow type (days, ms, us, ns), intervals are months or milliseconds.
 from udf.vector import LiteralValue
 
-
 UTC = "UTC"
 
 
@@ -71,6 +70,10 @@ class Call:
     zone: str = UTC
 
     @cached_property
+    def columns(self) -> frozenset[str]:
+        return frozenset(n.name for n in walk(self) if isinstance(n, ColumnRef))
+
+    @cached_property
     def digest(self) -> str:
         zone = () if self.zone == UTC else (self.zone,)
         return digest_of("call", self.function, str(self.type), *(a.digest for a in self.args), *zone)
@@ -119,7 +122,9 @@ def walk(expression: Scalar) -> Iterator[Scalar]:
 
 def columns_of(expression: Scalar) -> frozenset[str]:
     """Names of the columns that the expression reads."""
-    return frozenset(n.name for n in walk(expression) if isinstance(n, ColumnRef))
+    if isinstance(expression, Call):
+        return expression.columns
+    return frozenset((expression.name,)) if isinstance(expression, ColumnRef) else frozenset()
 
 
 def is_deterministic(expression: Scalar) -> bool:

@@ -32,8 +32,8 @@ _LINE_END = r"(?:(?=\Z)|(?=[\r\x85\u2028\u2029])|(?=(?<!\r)\n))"
 _BOUNDARY = rf"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
 _NO_BOUNDARY = rf"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))"
 _SUPERSET_END = r"(?:\r\n|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])?$"
-# Counts above these cost Hyperscan much and find little.
-_LEAST, _MOST = 16, 32
+# Counts above these cost Hyperscan much and find little; open runs of one class are cheap.
+_LEAST, _MOST, _LEAST_IN_RUN = 16, 32, 1024
 
 
 @dataclass(frozen=True)
@@ -260,9 +260,7 @@ class _Parser:
             self.choices += 1
         count = f"{{{least},{'' if most is None else most}}}"
         exact = f"(?:{piece.exact}){count}{suffix}"
-        if most is None or most > _MOST:
-            most = None
-        return _Piece(exact, _superset_repeat(piece, min(least, _LEAST), most), least * piece.least)
+        return _Piece(exact, _superset_repeat(piece, least, most), least * piece.least)
 
 
 def _joined(pieces: list[_Piece]) -> _Piece:
@@ -273,6 +271,8 @@ def _joined(pieces: list[_Piece]) -> _Piece:
 def _superset_repeat(piece: _Piece, least: int, most: int | None) -> str:
     if piece.superset in ("", "^", _SUPERSET_END):
         return "" if least == 0 else piece.superset
+    most = None if most is None or most > _MOST else most
+    least = min(least, _LEAST if piece.members is None or most is not None else _LEAST_IN_RUN)
     if piece.members is None:
         return f"(?:{piece.superset}){_count(least, most)}"
     if most is not None and not piece.members.ascii_only:

@@ -20,7 +20,7 @@ from rules.ragged import Ints
 
 # A new part takes in those before it (never the base) that are at most so many times as large, and at most so many stay
 # beside the base: a rule is compiled again only a few times while thousands are added one by one.
-_MERGE, _MOST_DELTAS = 4, 4
+_MERGE, _MOST_DELTAS = 4, 3
 # Beyond this share of the rules (and number) outside the base or removed from it, everything is worth compiling anew.
 _WORN, _WORN_LEAST = 0.1, 64
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
-from planner.catalog import Catalog, Identifier
+from planner.catalog import Catalog, Identifier, same_definition
 from planner.logical import STATEFUL
 from planner.merge import Graph
 from sqlengine.jobs import Job, Origin
@@ -94,7 +94,8 @@ def without(catalog: Catalog, names: Collection[str]) -> Catalog:
 
 def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:
     """Objects of the old catalog that the plan defines differently."""
-    return {full_name(o.name) for o in plan.objects if o.name in old.objects and old.objects[o.name] != o}
+    held = [(old.objects[o.name], o) for o in plan.objects if o.name in old.objects]
+    return {full_name(o.name) for before, o in held if not same_definition(before, o)}
 
 
 def state_report(old: Graph, new: Graph, job: str) -> tuple[StateReport, ...]:

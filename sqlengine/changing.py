@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 
 from parser.errors import SqlError, UnknownObject
 from planner.merge import Graph, merge
-from sqlengine.changes import Outcome, Request, check_in_use, check_origin, defined_only_by, full_name, state_report
+from sqlengine.changes import (
+    Outcome,
+    Request,
+    changed_objects,
+    check_in_use,
+    check_origin,
+    defined_only_by,
+    full_name,
+    state_report,
+)
 from sqlengine.executors.runner import GraphChange
 from sqlengine.fleet import Fleet
 from sqlengine.graphs import RunningGraph
@@ -151,6 +160,21 @@ class Changes:
                 self._wait(work, text, plan)
             else:
                 work.refuse(name, plan)
+        self._hold_definitions(work)
+
+    def _hold_definitions(self, work: _Work) -> None:
+        """A definition does not change under a job that goes on with its old text, since its new one was refused; nor
+        does a job come that was planned over the definition."""
+        for name, plan in list(work.ready.items()):
+            changed = changed_objects(self._registry.catalog, plan)
+            going = {*work.ready, *work.removes, *work.kept.values()}
+            try:
+                check_in_use(changed, self._registry.jobs() if changed else (), going, f"this text of '{name}'")
+            except SqlError as error:
+                for other in [n for n, p in work.ready.items() if n == name or changed & set(map(full_name, p.uses))]:
+                    work.refuse(other, error)
+                self._hold_definitions(work)
+                return
 
     def _check_definitions(self, work: _Work, name: str, plan: PlannedJob) -> None:
         """A new text goes on defining what other jobs use."""
@@ -166,7 +190,10 @@ class Changes:
         return request.origin is Origin.FOLDER and (held is None or held.state is JobState.WAITING)
 
     def _wait(self, work: _Work, text: JobText, missing: SqlError) -> None:
-        registry = self._registry
+        registry, held = self._registry, self._registry.log.jobs.get(text.name)
+        if held is not None and registry.text(held).sql == text.sql:
+            work.outcomes[text.name] = Outcome(text.name, "waiting", held.version, missing)
+            return
         version = registry.next_version(text, work.request.origin)
         job = Job(text.name, version.version, JobState.WAITING, version.origin, version.created_ms, str(missing))
         registry.log.wait(version, job, registry.clock())

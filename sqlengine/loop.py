@@ -69,7 +69,9 @@ class GraphLoop:
             return future.result(timeout)
         except TimeoutError:
             if future.cancel():
-                raise ServiceError(f"graph '{self.runner.name}' is busy", hint="nothing was changed; try again") from None
+                raise ServiceError(
+                    f"graph '{self.runner.name}' is busy", hint="nothing was changed; try again"
+                ) from None
             return future.result()
 
     def stop(self) -> None:

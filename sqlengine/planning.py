@@ -104,7 +104,7 @@ def _apply(script: _Script, statement: Statement) -> None:
     try:
         match statement:
             case Set() if statement.key is not None:
-                script.settings[statement.key] = statement.value or ""
+                _set(script, statement.key, statement.value or "")
             case Reset():
                 script.settings.pop(statement.key or "", None)
             case Use():
@@ -120,6 +120,15 @@ def _apply(script: _Script, statement: Statement) -> None:
                 raise UnsupportedError(f"{kind} has no place in a job", hint="run it with 'sql run' instead")
     except SqlError as error:
         raise error.at(statement.position) from None
+
+
+def _set(script: _Script, key: str, value: str) -> None:
+    if key == "job.state" and value == "keep":
+        raise UnsupportedError(
+            "state cannot be kept over a changed statement yet",
+            hint="without this setting state is kept where nothing below it changed; 'sql validate' shows what is",
+        )
+    script.settings[key] = value
 
 
 def use(catalog: Catalog, statement: Use) -> Catalog:

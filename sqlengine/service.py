@@ -73,6 +73,7 @@ def serve(config: Config) -> None:
     def end(number: int, frame: FrameType | None) -> None:
         stopping.set()
 
+    check_address(config)
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     service = Service(config)

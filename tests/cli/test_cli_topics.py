@@ -108,6 +108,5 @@ def test_a_folder_that_is_none(sql: Sql, tmp_path: Path) -> None:
 
 
 def test_system_topics_can_be_read(served: Sql) -> None:
-    done = served("topic", "read", "_jobs", "--limit", 1, "--output", "json")
-    assert json.loads(done.stdout)["key"].startswith(("version:", "job:"))
+    assert '"tables"' in served("topic", "read", "_jobs").stdout
     assert "system" in served("topic", "list").stdout

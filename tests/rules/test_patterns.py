@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser.errors import SqlError, UnsupportedError
+from parser.types import STRING
 from rules.columns import Columns
-from rules.condition import And, Condition, Not, Or, Predicate, Variable
+from rules.condition import TRANSFORMS, And, Condition, Not, Or, Predicate, Variable
 from rules.counters import Counters
 from rules.databases import compile_single
 from rules.java_regex import translate
@@ -20,6 +22,12 @@ from rules.like import parse_like
 from rules.options import Options
 from rules.ruleset import RuleSet
 from tests.rules import naive
+from udf.arrays import RowError
+from udf.network import cidr_contains
+from udf.regexps import regexp_matches
+from udf.registry import KernelContext
+from udf.strings import lower, ltrim, rtrim, trim, upper
+from udf.vector import Vector
 
 S = Variable("s")
 JAVA = [json.loads(line) for line in (Path(__file__).parent / "java_find.jsonl").read_text("utf-8").splitlines()]
@@ -121,9 +129,52 @@ def test_false_and_error_is_false() -> None:
     assert [name for _, name, _ in found.errors] == ["and true"]
 
 
-def test_networks() -> None:
-    rules = RuleSet.empty().change({n: Predicate(S, "CIDR_MATCH", n) for n in ("10.0.0.0/8", "fe80::/10", "10.1.2.3")})
-    texts = ["10.1.2.3", "fe80::1%eth0", "::ffff:10.0.0.1", "10.0.0.256", "010.0.0.1", "", None, "10.1.2.3 "]
-    found = rules.match(Columns({"s": pa.array(texts)}), len(texts))
-    pairs = [(row, rules.ids[rule]) for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)]
-    assert pairs == [(0, "10.0.0.0/8"), (0, "10.1.2.3"), (1, "fe80::/10")]
+ADDRESSES = [
+    "10.1.2.3",
+    "fe80::1%eth0",
+    "::ffff:10.0.0.1",
+    "10.0.0.256",
+    "010.0.0.1",
+    "",
+    None,
+    "10.1.2.3 ",
+    "1",
+    "::1",
+]
+NETWORKS = ["10.0.0.0/8", "fe80::/10", "10.1.2.3", "::/0", "0.0.0.0/0", "10.1.2.3/31"]
+
+
+def test_networks_are_those_of_the_function() -> None:
+    """A rule must mean what the scalar function means."""
+    rules = RuleSet.empty().change({n: Predicate(S, "CIDR_MATCH", n) for n in NETWORKS})
+    wanted = {(a, n) for a in ADDRESSES for n in NETWORKS if a is not None and cidr_contains(a, n)}
+    found = rules.match(Columns({"s": pa.array(ADDRESSES)}), len(ADDRESSES))
+    assert {(ADDRESSES[r], rules.ids[k]) for r, k in zip(found.rows, found.rules, strict=True)} == wanted
+    assert len(wanted) == 14
+
+
+# The function refuses characters by name, and finds the start of a line in an empty text.
+FUNCTION_DIFFERS = ("\\N{", "(?m)^$")
+
+
+def test_regular_expressions_are_those_of_the_function() -> None:
+    different = []
+    for pattern, text, answer in JAVA:
+        if pattern and answer != "error" and not any(d in pattern for d in FUNCTION_DIFFERS):
+            with suppress(RowError):  # a construct that the function does not know
+                if regexp_matches(text, pattern) != (answer == "true"):
+                    different.append((pattern, text))
+    assert different == []
+
+
+TEXTS = st.lists(st.text("aAbBéÉßİſΣσ \n", max_size=4), min_size=1)
+
+
+@given(texts=TEXTS, name=st.sampled_from(sorted(TRANSFORMS)))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_derived_variables_are_those_of_the_functions(texts: list[str], name: str) -> None:
+    kernel = {"LOWER": lower, "UPPER": upper, "TRIM": trim, "LTRIM": ltrim, "RTRIM": rtrim}[name]
+    array = pa.array(texts)
+    derived = Columns({"s": array}).texts(Variable("s", (name,)))
+    values = Vector(kernel(KernelContext(len(texts), STRING, (STRING,)), array)).array(len(texts))
+    assert [derived.values[code] for code in derived.codes] == values.to_pylist()

@@ -19,6 +19,7 @@ from sqlengine.service import Service
 from tests.support import ROOT
 
 PATIENCE_S = 30
+_LIVES = itertools.count()
 TABLES = """
 CREATE TABLE events (id BIGINT, word STRING, amount INT)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
@@ -178,20 +179,19 @@ class Process:
     def __init__(self, data: Path, *, before: str = "", options: str = "", wrapper: Sequence[str] = ()) -> None:
         """`before`: Python that the new process runs ahead of the server; `options`: of its Config, besides what the
         command line gives; `wrapper`: the command that starts it."""
-        self.log = data.parent / f"{data.name}.log"
+        self.log = data.parent / f"{data.name}-{next(_LIVES)}.log"
         start = f"{before}\nfrom sqlengine.cli import main\nmain(['serve', '--data', {str(data)!r}, '--port', '0'])"
         if options:
             serve = "from pathlib import Path; from sqlengine.config import Config; from sqlengine.service import serve"
             start = f"{before}\n{serve}\nserve(Config(data=Path({str(data)!r}), port=0, {options}))"
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
-        with self.log.open("ab") as log:
-            self._start = log.tell()
+        with self.log.open("wb") as log:
             command = [*wrapper, sys.executable, "-c", start]
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 
     def said(self) -> str:
         """What it logged in this life."""
-        return self.log.read_bytes()[self._start :].decode()
+        return self.log.read_bytes().decode()
 
     def user(self) -> User:
         """Waits until it is ready."""

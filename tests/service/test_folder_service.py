@@ -175,6 +175,16 @@ def test_the_file_of_a_definition_in_use_is_deleted(user: User, folder: Path) ->
     assert refused_files(user) == {}
 
 
+@pytest.mark.xfail(strict=True, reason="a change that renames a job settles it as running, whatever it was")
+def test_a_stopped_job_stays_stopped_when_its_file_is_renamed(user: User, folder: Path) -> None:
+    (folder / "still.sql").write_text(rule("still"))
+    wait_for(user, still="running")
+    user.client.post("/api/v1/jobs/still/stop")
+    (folder / "still.sql").rename(folder / "yet.sql")
+    eventually(lambda: "yet" in user.states())
+    assert user.states()["yet"] == "stopped"
+
+
 def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> None:
     (folder / "edit.sql").write_text(rule("edit"))
     wait_for(user, edit="running")

@@ -18,6 +18,7 @@ def test_three_lives(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Process(data) as server:
         user = server.user()
+        second_is_refused(data, server.process.pid)
         user.prepare()
         user.submit("kept", rule("kept", "amount > 5"))
         user.submit("kept", rule("kept", "amount > 7"))
@@ -61,12 +62,10 @@ def test_three_lives(tmp_path: Path) -> None:
         assert (again_gone["status"], again_gone["version"]) == ("added", 2)
 
 
-def test_a_second_process_on_the_folder_says_so(tmp_path: Path) -> None:
-    with Process(tmp_path / "data") as server:
-        server.user()
-        with Process(tmp_path / "data") as second:
-            assert second.process.wait(30) == 1
-            said = second.said()
-            assert f"is in use by the process {server.process.pid}" in said
-            assert "hint:" in said
-            assert "Traceback" not in said
+def second_is_refused(data: Path, pid: int) -> None:
+    with Process(data) as second:
+        assert second.process.wait(30) == 1
+        said = second.said()
+        assert f"is in use by the process {pid}" in said
+        assert "hint:" in said
+        assert "Traceback" not in said
