@@ -30,6 +30,7 @@ VARIANTS: tuple[tuple[str, Options, int], ...] = (
     ("without Hyperscan", Options(hyperscan=False), 2),
     ("without access sets", Options(access=False), 2),
 )
+BATCHES, BATCH_COPIES = (4096, 512, 64), 3
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,24 @@ def run() -> Section:
         f"(`INSERT INTO alerts SELECT … WHERE …`), over {len(sigma.log()):,} real events of "
         f"{sum(map(len, sigma.log())) / len(sigma.log()):,.0f} bytes and {COPIES} copies with changed ids, times and tokens. "
         "JSON records are read from a topic, alerts appended to another as JSON, each epoch recorded; one process.",
-        [Table("Rates", columns, rows), _repetition(COPIES)],
+        [Table("Rates", columns, rows), _batches(), _repetition(COPIES)],
         notes,
     )
 
 
-def _measure(options: Options, copies: int) -> Run:
-    with sigma.engine(options) as engine:
+def _batches() -> Table:
+    """Small batches, as a stream at its ease has them: what repeats does so in other batches, and caches count."""
+    rows = []
+    for batch in BATCHES:
+        cached = _measure(Options(), BATCH_COPIES, batch)
+        plain = _measure(Options(cache=False), BATCH_COPIES, batch)
+        rows.append([f"{batch:,}", f"{cached.rate:,.0f}", f"{plain.rate:,.0f}", f"{cached.hit_rate:.0%}"])
+    columns = ["events a batch", "events per CPU second", "without value caches", "cache hits"]
+    return Table("Smaller batches", columns, rows)
+
+
+def _measure(options: Options, copies: int, batch: int = 4096) -> Run:
+    with sigma.engine(options, batch) as engine:
         _pass(engine, [0])
         before = counters(engine)
         events, cpu = _pass(engine, list(range(1, copies + 1)))

@@ -73,10 +73,11 @@ def expected_of(copies: list[int]) -> Counter[tuple[str, int]]:
 
 
 @contextmanager
-def engine(options: Options | None = None) -> Iterator[Engine]:
-    """A running engine over an empty topic, with all rules. Rules that come later begin where the others are."""
+def engine(options: Options | None = None, batch: int = 4096) -> Iterator[Engine]:
+    """A running engine over an empty topic, with all rules, that reads `batch` events at a time at most. Rules that come
+    later begin where the others are."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
-        made = Engine(Config(data=Path(folder), rules=options or Options()))
+        made = Engine(Config(data=Path(folder), rules=options or Options(), rows_per_read=batch))
         try:
             made.broker.create_topic(TABLE)
             table = create_table(TABLE, log(), all_rules()).replace("earliest-offset", "latest-offset")

@@ -7,6 +7,7 @@ SqlError
 │   └── UnsupportedError   Flink has it, this version does not
 ├── ExecutionError    a job failed while it ran
 ├── JobError          a change of jobs was refused
+│   └── ObjectExists       a name stands for something else already (`detail` is the name in full)
 └── ServiceError      the server, the data folder or the network is at fault
 """
 
@@ -101,6 +102,10 @@ class ExecutionError(SqlError):
 
 
 class JobError(SqlError):
+    title = "change refused"
+
+
+class ObjectExists(JobError):
     title = "change refused"
 
 

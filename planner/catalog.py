@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from parser.errors import JobError
+from parser.errors import ObjectExists
 from parser.types import Column, Schema
 from planner.scalar import Scalar
 
@@ -112,8 +112,9 @@ class Catalog:
         if held is not None and not same_definition(held, item):
             if if_not_exists:
                 return self
-            raise JobError(
+            raise ObjectExists(
                 f"'{item.name[2]}' exists already with another definition",
+                detail=".".join(item.name),
                 hint="drop the first"
                 if item.temporary
                 else "use CREATE TEMPORARY for a private one, or drop the first",

@@ -89,6 +89,7 @@ class _Parser:
         self.groups = 0
         self.names: dict[str, int] = {}
         self.ahead: set[int] = set()  # back-references to groups that were not there yet
+        self.loose = 0  # repeats that are unbounded or possessive
         self.choices = 0  # places where the search may have to try again
 
     def alternation(self) -> _Piece:
@@ -215,7 +216,11 @@ class _Parser:
             return self._enclosed("(", keep=True)
         for opening in ("<=", "<!", "=", "!"):
             if source.take(opening):
-                return self._enclosed(f"(?{opening}", keep=False)
+                before = self.loose
+                piece = self._enclosed(f"(?{opening}", keep=False)
+                if opening[0] == "<" and self.loose > before:
+                    raise NotTranslated("a look-behind with an unbounded or possessive repeat")
+                return piece
         for opening in (":", ">"):
             if source.take(opening):
                 return self._enclosed(f"(?{opening}", keep=True)
@@ -254,6 +259,7 @@ class _Parser:
         suffix = next((s for s in ("?", "+") if self.source.take(s)), "")
         if self.source.peek() == "{":
             raise NotTranslated("a repeat of a repeat without parentheses")
+        self.loose += most is None or suffix == "+"
         if piece.members is None and most != 1:
             self.choices += 2
         elif least != most:

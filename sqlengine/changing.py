@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from parser.errors import SqlError, UnknownObject
+from parser.errors import ObjectExists, SqlError, UnknownObject
 from planner.merge import Graph, merge
 from sqlengine.changes import (
     Outcome,
@@ -159,8 +159,17 @@ class Changes:
             elif isinstance(plan, UnknownObject) and self._may_wait(work.request, name):
                 self._wait(work, text, plan)
             else:
-                work.refuse(name, plan)
+                work.refuse(name, self._with_users(name, plan))
         self._hold_definitions(work)
+
+    def _with_users(self, name: str, error: SqlError) -> SqlError:
+        """A refusal of another definition names the jobs that use the one there is."""
+        if isinstance(error, ObjectExists) and error.detail is not None:
+            try:
+                check_in_use({error.detail}, self._registry.jobs(), {name}, "another definition")
+            except SqlError as used:
+                return used.at(error.position)
+        return error
 
     def _hold_definitions(self, work: _Work) -> None:
         """A definition does not change under a job that goes on with its old text, since its new one was refused; nor

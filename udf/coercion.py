@@ -123,7 +123,9 @@ def in_types(types: Sequence[DataType]) -> tuple[DataType, ...] | None:
     common = merged_type(types)
     if common is None:
         value, listed = types[0], merged_type(types[1:])
-        if (_is_temporal(value) and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types)) or (listed is not None and value.is_numeric and listed.is_string):
+        if (_is_temporal(value) and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types)) or (
+            listed is not None and value.is_numeric and listed.is_string
+        ):
             common = value
         elif listed is not None and value.is_string and listed.is_numeric:
             common = STRING

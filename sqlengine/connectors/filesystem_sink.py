@@ -85,6 +85,11 @@ class FileSink:
         if not self._rows:
             return 0
         data = b"".join(self._pending)
+        if not os.fstat(self._file).st_nlink:
+            raise ExecutionError(
+                f"the output file '{self._path}' was deleted while it was written to",
+                hint="start the job again: it begins a new file",
+            )
         try:
             _write_all(self._file, data, self._length)
             if self._fsync:

@@ -18,9 +18,7 @@ ERROR_PORT = -1
 
 # owner: the job, or '' for a table's records that all its jobs read; place: line:column in the job's text, or
 # shard@offset; subject: the expression or the table; reason: in words; payload: the row's values as JSON, or the record.
-DEAD_LETTER = Schema(
-    tuple(Column(n, STRING) for n in ("owner", "place", "subject", "reason", "payload"))
-)
+DEAD_LETTER = Schema(tuple(Column(n, STRING) for n in ("owner", "place", "subject", "reason", "payload")))
 
 Output = list[tuple[int, Batch]]
 

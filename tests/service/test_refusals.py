@@ -52,7 +52,6 @@ def test_a_definition_in_use_is_neither_removed_nor_changed(user: User) -> None:
     user.client.delete("/api/v1/jobs/definition")
 
 
-@pytest.mark.xfail(strict=True, reason="the catalog refuses the other definition before its users are looked up")
 def test_who_uses_a_definition_that_cannot_change(user: User) -> None:
     user.submit("definition", TABLE.format(n=4, columns="id BIGINT"))
     user.submit("user-a", "INSERT INTO shared_4 SELECT id FROM events")
