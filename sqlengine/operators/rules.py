@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from parser.errors import PlanError, SqlError
 from planner.physical import RulesPlan
 from planner.predicates import to_rule
 from planner.scalar import Scalar, columns_of, find_position
@@ -64,12 +65,24 @@ def compile_rules(plan: RulesPlan, ruleset: RuleSet, previous: CompiledRules | N
                 residuals[name] = Residual(rule.residual, tuple(sorted(columns_of(rule.residual))))
     removed = [i for i in known if i not in plan.predicates]
     base = previous.ruleset if previous else ruleset
-    changed = base.change(added, removed) if added or removed else base
+    try:
+        changed = base.change(added, removed) if added or removed else base
+    except SqlError as error:
+        raise _in_statement(error, plan.predicates) from None
     templates, template_of, slot_of = build_templates(plan)
     routes_of: dict[str, list[int]] = {}
     for number, route in enumerate(plan.routes):
         routes_of.setdefault(route.rule, []).append(number)
     return CompiledRules(plan, changed, residuals, templates, routes_of, template_of, slot_of)
+
+
+def _in_statement(error: SqlError, predicates: Mapping[str, Scalar]) -> SqlError:
+    """What is wrong with a rule, at its place in the job's text instead of under the rule's id."""
+    for name, predicate in predicates.items():
+        if error.hint == f"the rule is '{name}'":
+            hint = f"the condition is {str(predicate)[:200]}"
+            return PlanError(error.message, detail=error.detail, hint=hint, position=find_position(predicate))
+    return error
 
 
 class RulesOperator:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,6 +61,19 @@ def test_regular_expressions_mean_what_java_says(pattern: str, text: str, answer
         if scan is not None:
             scan(text.encode(), lambda *match: found.append(match))
             assert found
+
+
+@pytest.mark.oracle
+@pytest.mark.skipif(shutil.which("java") is None, reason="java is not installed")
+def test_the_recorded_answers_are_those_of_java() -> None:
+    lines = "".join(f"{_utf16(pattern)}\t{_utf16(text)}\n" for pattern, text, _ in JAVA)
+    program = Path(__file__).parent / "JavaFind.java"
+    ran = subprocess.run(["java", str(program)], input=lines, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [answer for _, _, answer in JAVA]
+
+
+def _utf16(text: str) -> str:
+    return text.encode("utf-16-be", "surrogatepass").hex()
 
 
 @pytest.mark.parametrize(
