@@ -70,38 +70,53 @@ class Block:
         self.leaves.column[self.touched] = 0
 
 
-def cells(slots: npt.NDArray[np.int32], store: SlotStore) -> int:
-    """A bound of the size of the block's array, cheap to compute."""
-    used = np.unique(slots)
-    _, counts = store.leaf_lists(used)
-    touched = min(int(counts.sum()), store.leaves.length)
-    return len(used) * (touched + 1)
+@dataclass(frozen=True)
+class Layout:
+    """Where everything will be in a block's array: `line_starts` of the slots in use, which of them each place of
+    `slots` is (`lines_of`), the `columns` of the leaves that are `touched`, and the (slot, leaf) pairs themselves."""
+
+    slots: npt.NDArray[np.int32]
+    lines_of: Ints
+    has_null: bool
+    line_starts: Ints
+    cells: int
+    touched: Index
+    columns: Ints
+    pairs: tuple[Ints, Ints, Truths]
 
 
-def build_block(slots: npt.NDArray[np.int32], store: SlotStore, leaves: Leaves) -> Block:
-    """`slots[group, row]`. The caller closes the block before he builds the next."""
+def plan_block(slots: npt.NDArray[np.int32], store: SlotStore, leaves: Leaves) -> Layout:
+    """For `slots[group, row]`. Cheap besides the block itself, which may be too large."""
     used, lines_of = _used(slots, len(store))
     starts, counts = store.leaf_lists(used)
     places = spread(starts, counts)
-    true_leaves, truths = store.leaves.array[places], store.truths.array[places]
+    true_leaves = store.leaves.array[places]
     touched = _distinct(true_leaves, len(leaves.group))
     groups = leaves.group[touched]
-    leaves.column[touched] = np.arange(1, len(touched) + 1) - np.searchsorted(groups, groups)
+    columns = np.arange(1, len(touched) + 1) - np.searchsorted(groups, groups)
     widths = np.bincount(groups, minlength=leaves.groups) + 1
-    widest = int(widths.max()) if len(widths) else 1
     owner = store.group.array[used]
-    line_widths = np.where(owner < 0, widest, widths[owner])
+    line_widths = np.where(owner < 0, widths.max(initial=1), widths[owner] if len(widths) else 1)
     ends = line_widths.cumsum()
     line_starts = ends - line_widths
-    total = int(ends[-1]) if len(ends) else 0
-    flat = np.zeros(total + 1, np.int8)  # the last cell is leaf 0
-    flat[line_starts.repeat(counts) + leaves.column[true_leaves]] = truths
-    if len(used) and used[0] == NULL_SLOT:
-        flat[: line_widths[0]] = UNKNOWN
-    rows = slots.shape[1]
-    lines = np.full((leaves.groups + 1) * rows, total, np.int64)
-    lines[: slots.size] = line_starts[lines_of].ravel()
-    return Block(leaves, rows, flat, lines, touched, store.errors and bool((truths == ERROR).any()))
+    truths: Truths = store.truths.array[places].astype(np.int8, copy=False)
+    pairs = (line_starts.repeat(counts), true_leaves, truths)
+    has_null = bool(len(used)) and int(used[0]) == NULL_SLOT
+    return Layout(slots, lines_of, has_null, line_starts, int(line_widths.sum()), touched, columns, pairs)
+
+
+def build_block(layout: Layout, leaves: Leaves, *, may_have_errors: bool) -> Block:
+    """The caller closes the block before he builds the next."""
+    leaves.column[layout.touched] = layout.columns
+    starts, true_leaves, truths = layout.pairs
+    flat = np.zeros(layout.cells + 1, np.int8)  # the last cell is leaf 0
+    flat[starts + leaves.column[true_leaves]] = truths
+    if layout.has_null:
+        flat[: layout.line_starts[1] if len(layout.line_starts) > 1 else layout.cells] = UNKNOWN
+    slots, rows = layout.slots, layout.slots.shape[1]
+    lines = np.full((leaves.groups + 1) * rows, layout.cells, np.int64)
+    lines[: slots.size] = layout.line_starts[layout.lines_of].ravel()
+    return Block(leaves, rows, flat, lines, layout.touched, may_have_errors and bool((truths == ERROR).any()))
 
 
 def _used(slots: npt.NDArray[np.int32], known: int) -> tuple[Ints, Ints]:

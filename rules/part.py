@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rules.block import Leaves, build_block, cells
+from rules.block import Leaves, build_block, plan_block
 from rules.block_matcher import BlockMatcher, Found, OpaqueOf, RuleTable
 from rules.cache import Slots, SlotStore
 from rules.columns import Columns, Mask
@@ -19,7 +19,6 @@ from rules.options import Options
 
 _BLOCK_ROWS = 4096
 _MOST_CELLS = 1 << 25
-_SMALL_BLOCK = 512  # which no number of leaves makes too large
 _GARBAGE = 20_000
 
 
@@ -72,12 +71,13 @@ class Part:
         self, slots: Slots, first: int, alive: Mask | None, opaque: OpaqueOf | None, found: list[Found]
     ) -> None:
         rows = slots.shape[1]
-        if rows > _SMALL_BLOCK and cells(slots, self._store) > _MOST_CELLS:
+        layout = plan_block(slots, self._store, self._leaves)
+        if layout.cells > _MOST_CELLS and rows > 1:
             half = rows // 2
             self._match_rows(slots[:, :half], first, alive, opaque, found)
             self._match_rows(slots[:, half:], first + half, alive, opaque, found)
             return
-        block = build_block(slots, self._store, self._leaves)
+        block = build_block(layout, self._leaves, may_have_errors=self._store.errors)
         try:
             shifted = None if opaque is None else _shifted(opaque, first)
             matcher = BlockMatcher(self._table, self._formulas, block, slots, self._store, alive, shifted)

@@ -36,19 +36,16 @@ class Rebuilder:
     def _rebuild(self, name: str, before: RuleSet) -> None:
         try:
             rebuilt = before.rebuilt()
-            self._later(self._swap, name, before, rebuilt)
+            self._later(self._swap, name, rebuilt)
         finally:
             self._busy.discard(name)
 
-    def _swap(self, name: str, before: RuleSet, rebuilt: RuleSet) -> None:
+    def _swap(self, name: str, rebuilt: RuleSet) -> None:
         node = self._executor.running.get(name)
         if node is None or not isinstance(node.operator, RulesOperator):
             return
         operator = node.operator
-        now = operator.compiled.ruleset
-        added = {i: c for i, c in now.rules.items() if i not in before.rules}
-        removed = [i for i in before.rules if i not in now.rules]
-        ready = rebuilt.change(added, removed) if added or removed else rebuilt
+        ready = operator.compiled.ruleset.onto(rebuilt)  # with what has changed since
 
         def swap() -> None:
             operator.compiled = replace(operator.compiled, ruleset=ready)

@@ -178,8 +178,8 @@ def check(tmp_path: Path, points: Callable[[int], range]) -> None:
     assert not failures, f"{len(failures)} of {quiet.writes}: " + "\n".join(map(str, failures))
 
 
-def test_a_death_at_every_fifth_write_changes_nothing(tmp_path: Path) -> None:
-    check(tmp_path, lambda writes: range(1, writes + 1, 5))
+def test_a_death_at_every_eleventh_write_changes_nothing(tmp_path: Path) -> None:
+    check(tmp_path, lambda writes: range(1, writes + 1, 11))
 
 
 @pytest.mark.slow
