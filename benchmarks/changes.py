@@ -20,7 +20,7 @@ from sqlengine.engine import Engine
 from tests.conformance.sigma import Rule, drain, read_alerts
 
 CHANGES = 200
-EVERY_S = 0.05
+EVERY_S = 0.25
 # Changes to learn what one costs by itself, and seconds of events without changes.
 QUIET, CALM_S = 20, 5.0
 # So many copies hold more values than the caches: when they come again (with new ids) they are new to them.
