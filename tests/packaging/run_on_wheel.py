@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from hatch_build import IGNORED, INNER, rewrite_tree  # noqa: E402
 
 MODULE_IN_STRING = re.compile(rf"""(["'])({"|".join(INNER)})\.([a-z_]+)[\w.]*\1""")
-COPIED = ("tests", "examples", "demo", "docs", "benchmarks", "pyproject.toml", "README.md")
+COPIED = ("tests", "examples", "demo", "docs", "benchmarks", "pyproject.toml", "README.md", "ARCHITECTURE.md")
 
 
 def build_wheel(folder: Path) -> Path:
