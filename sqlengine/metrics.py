@@ -69,9 +69,9 @@ class EngineCollector:
     def _operators(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter(expressions.counters)
         for node in self._nodes():
-            totals.update(node.context.counters)
+            totals.update(dict(node.context.counters))  # copied at once: the graph counts on
         for graph in self._graphs():
-            totals.update(graph.checkpoints.counters)
+            totals.update(dict(graph.checkpoints.counters))
         for name, value in sorted(totals.items()):
             yield _counter(name, f"Operators: {name.replace('_', ' ')}", value)
 
