@@ -1,12 +1,15 @@
-"""`python -m tests.conformance sigma FOLDER`: runs a corpus and says for each of its parts whether it passes."""
+"""`python -m tests.conformance sigma FOLDER`: runs a corpus and says for each of its parts whether it passes; so does
+`python -m tests.conformance expressions FILE` for a file of expressions."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import click
 
+from tests.conformance.expressions import run_expressions
 from tests.conformance.sigma import SWITCHES, run_sigma
 
 
@@ -29,6 +32,21 @@ def sigma(folder: Path, out: Path | None, without: tuple[str, ...]) -> None:
     for name, value in report.counters.items():
         click.echo(f"{name} = {value}", err=True)
     click.echo(f"{report.passed} passed, {report.failed} failed, {report.not_applicable} not applicable")
+    sys.exit(1 if report.failed else 0)
+
+
+@main.command()
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Write our own results here, in the oracle's form.")
+def expressions(path: Path, out: Path | None) -> None:
+    """Scalar expressions and what real Flink says of them (PATH is what `flink_oracle.py --exprs` prints or reads)."""
+    report = run_expressions(path)
+    for line in report.lines:
+        click.echo(line)
+    if out is not None:
+        out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in report.ours), encoding="utf-8")
+    unknown = f", {report.unknown} without expectation" if report.unknown else ""
+    click.echo(f"{report.passed} passed, {report.failed} failed{unknown}")
     sys.exit(1 if report.failed else 0)
 
 
