@@ -133,7 +133,7 @@ def _watch(engine: Engine) -> Watch:
     def watched() -> bool:
         busy = step()
         if busy:
-            for source in runner.sources.values():
+            for source in runner.inputs.running.values():
                 watch.done.append((time.perf_counter(), source.positions.get("0", 0)))
         return busy
 

@@ -150,7 +150,7 @@ def _rule_by_rule() -> tuple[float, float]:
         running = engine.graph.executor.running.values()
         scan = next(n.operator for n in running if isinstance(n.operator, ScanOperator))
         rules = next(n.operator for n in running if isinstance(n.operator, RulesOperator))
-        source = next(iter(engine.graph.runner.sources.values()))
+        source = next(iter(engine.graph.runner.inputs.running.values()))
         _pass(engine, [0])
         chunk = source.source.read("0", 0, max_rows=len(sigma.log()))
         assert chunk is not None

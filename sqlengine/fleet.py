@@ -72,7 +72,7 @@ class Fleet:
 
     def _passed(self, scan: Scan) -> bool:
         """Whether the main graph reads this source and is behind the place where a new job would begin."""
-        running = self.main.runner.sources.get(scan.digest)
+        running = self.main.runner.inputs.running.get(scan.digest)
         if running is None or not any(running.positions.values()):
             return False
         source = open_source(scan.table, Environment(self._host.broker, self._host.clock, MAIN))

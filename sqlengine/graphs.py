@@ -17,6 +17,7 @@ from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import Change, TopicEpochLog
 from sqlengine.executors.letters import LetterSink
+from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
 from sqlengine.loop import GraphLoop
 from sqlengine.planning import PlannedJob
@@ -75,7 +76,7 @@ class RunningGraph:
             position = self.checkpoints.position
             if position is not None:
                 self._restore(position)
-            self.runner.recover(self._repeat)
+            repeat(self.runner, self._repeat)
         except BaseException as error:
             if isinstance(error, SqlError) or not isinstance(error, Exception):
                 self._shut()
@@ -87,9 +88,9 @@ class RunningGraph:
     def _restore(self, position: Position) -> None:
         plans = self._plans(position.jobs)
         graph = merge(Graph(position.version - 1), {n: p.sinks for n, p in plans.items()}, position.stateful)
-        with self.runner.recovering():
+        with recovering(self.runner):
             change = self.runner.prepare(graph, {n: position.jobs[n] for n in plans})
-        self.runner.restore(position, change)
+        restore(self.runner, position, change)
 
     def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
         """Plans of those jobs that can still be planned."""

@@ -26,7 +26,7 @@ from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
 from sqlengine.connectors.registry import open_sink
-from sqlengine.executors.runner import RowsFailed, SinkFailed
+from sqlengine.executors.failures import RowsFailed, SinkFailed
 from sqlengine.executors.spark import SparkRunner
 from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_plan import CutPlan, cut_plan

@@ -146,7 +146,7 @@ def drain(engine: Engine) -> None:
             raise RuntimeError(engine.graph.loop.problem)
         behind = [
             shard
-            for s in list(runner.sources.values())
+            for s in list(runner.inputs.running.values())
             for shard, at in list(s.positions.items())
             if at < (s.source.end(shard) or 0)
         ]

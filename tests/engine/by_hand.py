@@ -57,7 +57,7 @@ def die(engine: Engine) -> None:
     """As if the process had died: no last epoch, no checkpoint, no more threads."""
     for graph in engine.fleet.graphs.values():
         graph.store.close()
-        for sink in graph.runner._sinks.values():
+        for sink in graph.runner.outputs.running.values():
             sink.close()
     engine.broker.close()
 

@@ -93,7 +93,7 @@ def live(folder: Path, batches: int, pause_s: float, say: int) -> None:
 def wait_until_read(engine: Engine, records: int) -> None:
     """Until the graph has read so many events."""
     while True:
-        positions = [at for s in list(engine.graph.runner.sources.values()) for at in s.positions.values()]
+        positions = [at for s in list(engine.graph.runner.inputs.running.values()) for at in s.positions.values()]
         if positions and min(positions) >= records:
             return
         if engine.graph.loop.problem is not None:

@@ -1,0 +1,119 @@
+"""What a graph reads: opens its sources, polls them, and remembers those that cannot be read any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from parser.errors import SqlError
+from planner.logical import Scan, Values
+from planner.physical import PhysicalPlan
+from sqlengine.connectors.base import Chunk, Environment, Source
+from sqlengine.connectors.registry import open_source
+from sqlengine.executors.epochs import Range
+from sqlengine.executors.failures import LostSource
+from sqlengine.executors.sources import RunningSource
+
+Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
+
+
+class Inputs:
+    """`running`: sources by the id of their scan. `unstarted`: VALUES that have not given their rows yet. `lost`: sources
+    that failed, which are read no more."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.running: dict[str, RunningSource] = {}
+        self.unstarted: set[str] = set()
+        self.lost: dict[str, SqlError] = {}
+        self._environment = environment
+        self._recovering = False
+
+    @contextmanager
+    def recovering(self) -> Iterator[None]:
+        """A source that cannot be opened any more does not stop a recovery: its jobs fail when it is over."""
+        self._recovering = True
+        yield
+        self._recovering = False
+
+    def open(self, plan: PhysicalPlan) -> dict[str, RunningSource]:
+        """The sources of the plan that are not open yet. SqlError when one cannot be opened."""
+        return {
+            node.id: RunningSource(node.plan, self._open(node.plan))
+            for node in plan.nodes.values()
+            if isinstance(node.plan, Scan) and node.id not in self.running
+        }
+
+    def _open(self, scan: Scan) -> Source:
+        try:
+            return open_source(scan.table, self._environment)
+        except SqlError as error:
+            if not self._recovering:
+                raise
+            return LostSource(error)
+
+    def switch(self, plan: PhysicalPlan, new: Mapping[str, RunningSource], fresh: Iterable[str]) -> None:
+        """To another plan: `new` sources come, those that it does not have are closed; `fresh` are its new nodes."""
+        self.running.update(new)
+        for name in [s for s in self.running if s not in plan.nodes]:
+            self.running.pop(name).source.close()
+            self.lost.pop(name, None)
+        self.unstarted = {v for v in self.unstarted if v in plan.nodes}
+        self.unstarted |= {v for v in fresh if isinstance(plan.nodes[v].plan, Values)}
+
+    def begin(self, sources: Mapping[str, RunningSource], starts: Mapping[str, Mapping[str, int]]) -> None:
+        """Puts sources where they began; one that the log does not know (its job is planned otherwise now) begins as
+        that of a new job does."""
+        for name, source in sources.items():
+            if name in starts:
+                source.positions = dict(starts[name])
+                continue
+            try:
+                source.begin()
+            except SqlError as error:
+                self.lost[name] = error
+
+    def poll(self, max_rows: int) -> Polled:
+        """What there is to read, and the shards that have appeared, each with the id of its scan."""
+        chunks: list[tuple[str, Chunk]] = []
+        opened: list[tuple[str, str]] = []
+        for name, source in self.running.items():
+            if name in self.lost:
+                continue
+            try:
+                shards = source.new_shards()
+                source.positions |= dict.fromkeys(shards, 0)
+                found = [(name, chunk) for chunk in source.poll(max_rows)]
+            except SqlError as error:
+                self.lost[name] = error
+                continue
+            opened += [(name, shard) for shard in shards]
+            chunks += found
+        return chunks, opened
+
+    def ended(self, chunks: Iterable[tuple[str, Chunk]]) -> list[str]:
+        """What has nothing to give behind these chunks, ever."""
+        busy = {name for name, _ in chunks}
+        ended = [name for name, s in self.running.items() if name not in busy and s.exhausted()]
+        return ended + sorted(self.unstarted)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all sources are bounded and read to their end."""
+        return not self.unstarted and all(s.ended for s in self.running.values())
+
+    def read_again(self, part: Range) -> Iterator[tuple[str, Chunk]]:
+        """The rows of a recorded range; none when they are gone, and then the jobs that read the source fail."""
+        if part.source not in self.running:
+            return
+        try:
+            source = self.running[part.source].source
+            chunk = source.read(part.shard, part.start, max_rows=part.end - part.start, until=part.end)
+        except SqlError as error:
+            self.lost[part.source] = error
+            return
+        if chunk is not None:
+            yield part.source, chunk
+
+    def close(self) -> None:
+        for source in self.running.values():
+            source.source.close()

@@ -1,0 +1,144 @@
+"""Where the rows of a graph go: opens its sinks, keeps what an epoch wrote, and makes it visible at the epoch's end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from parser.errors import SqlError
+from planner.catalog import Table
+from planner.physical import PhysicalPlan
+from sqlengine.batch import Batch
+from sqlengine.broker.errors import BrokerFull
+from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.registry import open_sink
+from sqlengine.executors.failures import LostSink, RowsFailed, SinkFailed
+
+# The sink of dead letters, beside those of the plan.
+LETTERS = "_dead_letters"
+
+
+@dataclass
+class Progress:
+    """What a runner has done, for metrics."""
+
+    rows_in: int = 0
+    rows_out: Counter[str] = field(default_factory=Counter)
+    dead_letters: int = 0
+    epochs: int = 0
+
+
+class Outputs:
+    """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
+    `fatal`: rows in error of jobs that asked to fail on them."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        letters: Sink | None,
+        fails_on_error: Callable[[str], bool],
+        progress: Progress,
+        result: Sink | None,
+    ) -> None:
+        self.running: dict[str, Sink] = {}
+        self.refused: dict[str, SqlError] = {}
+        self.fatal: list[Batch] = []
+        self._uncommitted: dict[str, Sink] = {}
+        self._environment = environment
+        self._letters = letters
+        self._fails_on_error = fails_on_error
+        self._progress = progress
+        self._result = result
+        self._recovering = False
+
+    @property
+    def shows_result(self) -> bool:
+        return self._result is not None
+
+    @contextmanager
+    def recovering(self) -> Iterator[None]:
+        """A sink that cannot be opened any more does not stop a recovery: its jobs fail when it is over."""
+        self._recovering = True
+        yield
+        self._recovering = False
+
+    def open(self, plan: PhysicalPlan) -> dict[str, Sink]:
+        """The sinks of the plan that are not open yet. SqlError when one cannot be opened."""
+        sinks: dict[str, Sink] = {}
+        for name, sink in plan.sinks.items():
+            if name in self.running:
+                continue
+            if sink.sink.table is not None:
+                sinks[name] = self._open(sink.sink.table)
+            elif self._result is not None:
+                sinks[name] = self._result
+        return sinks
+
+    def _open(self, table: Table) -> Sink:
+        try:
+            return open_sink(table, self._environment)
+        except SqlError as error:
+            if not self._recovering:
+                raise
+            return LostSink(error)
+
+    def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink]) -> None:
+        """To another plan: `new` sinks come, those that it does not have are closed."""
+        self.running.update(new)
+        for name in [s for s in self.running if s not in plan.sinks]:
+            self.running.pop(name).close()
+            self.refused.pop(name, None)
+            self._uncommitted.pop(name, None)
+
+    def take(self, name: str, batch: Batch) -> None:
+        """Rows for a sink."""
+        target = self.running.get(name)
+        if target is None or name in self.refused:
+            return
+        try:
+            target.write(batch)
+        except SqlError as error:
+            self.refused[name] = error
+            return
+        self._uncommitted[name] = target
+
+    def set_aside(self, errors: Iterable[Batch]) -> None:
+        """Rows in error become dead letters; those of jobs that asked to fail are kept in `fatal`."""
+        for letters in errors:
+            owners = letters.columns[0].to_pylist()
+            fatal = np.array([self._fails_on_error(owner) for owner in owners])
+            if fatal.any():
+                self.fatal.append(letters.take(np.flatnonzero(fatal)))
+                letters = letters.take(np.flatnonzero(~fatal))
+            self._progress.dead_letters += letters.num_rows
+            if self._letters is not None and letters.num_rows:
+                self._letters.write(letters)
+                self._uncommitted[LETTERS] = self._letters
+
+    def commit(self, epoch: int) -> None:
+        """Makes the epoch's output visible. A full disk stops here, and the next step tries again."""
+        for name in [n for n in self._uncommitted if n not in self.refused]:
+            try:
+                self._progress.rows_out[name] += self._uncommitted[name].commit(epoch)
+            except BrokerFull:
+                raise
+            except SqlError as error:
+                self.refused[name] = error
+            else:
+                del self._uncommitted[name]
+
+    def raise_failures(self, plan: PhysicalPlan) -> None:
+        """Tells of jobs at fault, one at a time."""
+        if self.fatal:
+            raise RowsFailed(self.fatal.pop(0))
+        for name, error in self.refused.items():
+            if name in plan.sinks:
+                raise SinkFailed(plan.sinks[name], error)
+
+    def close(self) -> None:
+        for sink in self.running.values():
+            sink.close()

@@ -1,0 +1,76 @@
+"""After a crash: a graph takes up where its last checkpoint was made, and repeats the epochs recorded since.
+
+The same ranges, times and seeds give the same rows; sinks drop what they have already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from parser.errors import ServiceError
+from planner.merge import Graph
+from sqlengine.executors.checkpoints import Position
+from sqlengine.executors.epochs import Change, EpochRecord
+from sqlengine.executors.runner import GraphChange, GraphRunner
+
+
+@contextmanager
+def recovering(runner: GraphRunner) -> Iterator[None]:
+    """Sources and sinks that cannot be opened any more do not stop a recovery: their jobs fail when it is over."""
+    with runner.inputs.recovering(), runner.outputs.recovering():
+        yield
+
+
+def restore(runner: GraphRunner, position: Position, change: GraphChange) -> None:
+    """Takes up where a checkpoint was made: `change` brings the jobs of that time into an empty graph."""
+    runner.inputs.begin(change.sources, position.positions)
+    for name, source in change.sources.items():
+        source.ended = name in position.ended
+    runner.switch(change, position)
+    if runner.checkpoints is not None:
+        runner.checkpoints.adopt(runner.executor.tables)
+    runner.inputs.unstarted = set(position.unstarted)
+    runner.epoch, runner.log_offset = position.epoch, position.log_offset
+
+
+def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChange]) -> int:
+    """Repeats the epochs recorded since the checkpoint; gives their number. `change_for` plans job versions."""
+    with runner.whole(), recovering(runner):
+        return sum(_repeat(runner, record, change_for) for record in _recorded(runner))
+
+
+def _recorded(runner: GraphRunner) -> Iterator[EpochRecord]:
+    """Records behind the checkpoint, without a gap; the runner stands at each when it is given."""
+    for offset, record in runner.log.read(runner.log_offset):
+        if record.epoch <= runner.epoch:
+            continue
+        if record.epoch > runner.epoch + 1:
+            raise ServiceError(
+                f"the epoch log of graph '{runner.name}' has a gap between {runner.epoch} and {record.epoch}",
+                hint="it was shortened by hand, or the graph's checkpoint was removed",
+            )
+        runner.log_offset, runner.epoch = offset, record.epoch
+        yield record
+
+
+def _repeat(runner: GraphRunner, recorded: EpochRecord, change_for: Callable[[Graph, Change], GraphChange]) -> int:
+    if recorded.change is not None:
+        change = change_for(runner.graph, recorded.change)
+        runner.inputs.begin(change.sources, recorded.change.starts)
+        runner.switch(change)
+    else:
+        _repeat_rows(runner, recorded)
+    return 1
+
+
+def _repeat_rows(runner: GraphRunner, recorded: EpochRecord) -> None:
+    """Without the sources of jobs that cannot be planned any more."""
+    inputs = runner.inputs
+    opened = tuple(o for o in recorded.opened if o[0] in inputs.running)
+    ended = tuple(n for n in recorded.ended if n in inputs.running or n in inputs.unstarted)
+    for name, shard in opened:
+        inputs.running[name].positions[shard] = 0
+    chunks = [chunk for part in recorded.ranges for chunk in inputs.read_again(part)]
+    runner.process(replace(recorded, opened=opened, ended=ended), chunks)
+    runner.outputs.commit(runner.epoch)
