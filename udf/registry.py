@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import DataType
+from udf.guard import guarded
 from udf.vector import Errors, LiteralValue, Vector, merge_errors
 
 Values: TypeAlias = pa.Array | pa.Scalar
@@ -63,7 +64,8 @@ class Definition:
     from the coerced types; both raise PlanError that names the function and the types of its arguments.
 
     `kernel` is called through `call` only. A `lazy` kernel sees arguments with errors and decides which of them count;
-    for all others an error of any argument is an error of the row."""
+    for all others an error of any argument is an error of the row. An `external` kernel runs outside of this process:
+    it is never called while a statement is planned."""
 
     name: str
     coerce: Callable[[Types], tuple[DataType, ...]]
@@ -72,6 +74,7 @@ class Definition:
     deterministic: bool
     doc: str
     lazy: bool
+    external: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Bound:
 
 
 _DEFINITIONS: dict[str, Definition] = {}
+# Functions of users, by an identity that no built-in name has.
+_USERS: dict[str, Definition] = {}
 
 PlainKernel: TypeAlias = Callable[..., Values | Vector]
 
@@ -141,8 +146,13 @@ def _refusal(name: str, types: Types, error: PlanError) -> PlanError:
 
 
 def lookup(name: str) -> Definition | None:
-    """The definition of a function or operator by its name in upper case."""
-    return _DEFINITIONS.get(name)
+    """The definition of a function or operator by its name in upper case, or of a user's function by its identity."""
+    return _DEFINITIONS.get(name) or _USERS.get(name)
+
+
+def register_user(definition: Definition) -> None:
+    """Makes a user's function callable by its identity, which stands for one content: the same again is the same."""
+    _USERS[definition.name] = definition
 
 
 def names() -> list[str]:
@@ -173,21 +183,28 @@ def call(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> 
     Scalar arguments stand for all rows; of scalars only, the result is a scalar (for a deterministic function)."""
     if args and definition.deterministic and all(isinstance(a.values, pa.Scalar) for a in args):
         return _call_constant(definition, args, ctx)
+    result = _guarded(definition, args, ctx)
     if definition.lazy:
-        return definition.kernel(args, ctx)
-    result = definition.kernel(args, ctx)
+        return result
     for arg in args:
         if arg.errors is not None:
             return Vector(result.values, merge_errors([a.errors for a in args] + [result.errors]))
     return result
 
 
+def _guarded(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    def run(part: Sequence[Vector], rows: int) -> Vector:
+        return definition.kernel(part, ctx if rows == ctx.num_rows else replace(ctx, num_rows=rows))
+
+    return guarded(definition.name, run, args, ctx.num_rows, pa.scalar(None, ctx.result_type.arrow))
+
+
 def _call_constant(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
     n = ctx.num_rows
     if definition.lazy and any(a.errors is not None for a in args):
-        return definition.kernel([Vector(a.array(n), a.errors) for a in args], ctx)
+        return _guarded(definition, [Vector(a.array(n), a.errors) for a in args], ctx)
     single = [Vector(a.array(1)) for a in args]
-    result = definition.kernel(single, replace(ctx, num_rows=1))
+    result = _guarded(definition, single, replace(ctx, num_rows=1))
     errors = result.errors
     if errors is not None:
         errors = Errors.where(np.ones(n, np.bool_), errors.reason(0))
