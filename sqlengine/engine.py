@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from parser.errors import JobError, SqlError
+from parser.errors import ExecutionError, JobError, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import Outcome, Request
@@ -217,6 +217,10 @@ class Engine:
                 self._thread.submit(self._fail, new, reason)
 
     def _fail(self, names: frozenset[str], reason: str) -> None:
+        for graph in [g for g in self._fleet.graphs.values() if g.runner.broken and names & g.runner.jobs.keys()]:
+            faulty = {(n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names}
+            self._fleet.reopen(graph, faulty)
+            self._registry.reconcile(self._fleet.running(), self._fleet.lost())
         for name in names & self.log.jobs.keys():
             log.error("job %s failed: %s", name, reason)
             try:

@@ -12,7 +12,7 @@ from parser.errors import SqlError
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
-from sqlengine.graphs import GraphHost, PlanOf, RunningGraph
+from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.jobs import MAIN
 from sqlengine.planning import PlannedJob
 
@@ -31,10 +31,10 @@ class Fleet:
         the log yet)."""
         folders = sorted(p.name for p in (self._host.config.data / "graphs").glob("*"))
         for name in dict.fromkeys((MAIN, *names, *folders)):
-            self.graphs[name] = RunningGraph(name, self._host, self._plan_of)
+            self.graphs[name] = open_graph(name, self._host, self._plan_of)
 
     def lost(self) -> dict[str, SqlError]:
-        """Jobs that ran and cannot be planned any more."""
+        """Jobs that ran and cannot be planned any more, or whose operators raise."""
         return {name: error for g in self.graphs.values() for name, error in g.lost.items()}
 
     @property
@@ -65,10 +65,17 @@ class Fleet:
     def graph(self, name: str) -> RunningGraph:
         """The graph of that name, made if there is none."""
         if name not in self.graphs:
-            self.graphs[name] = graph = RunningGraph(name, self._host, self._plan_of)
+            self.graphs[name] = graph = open_graph(name, self._host, self._plan_of)
             if self._started:
                 graph.loop.start()
         return self.graphs[name]
+
+    def reopen(self, graph: RunningGraph, without: Faults) -> None:
+        """Recovers a graph that stands still from what is on disk, without jobs that are at fault."""
+        graph.close()
+        self.graphs[graph.name] = opened = open_graph(graph.name, self._host, self._plan_of, without)
+        if self._started:
+            opened.loop.start()
 
     def _passed(self, scan: Scan) -> bool:
         """Whether the main graph reads this source and is behind the place where a new job would begin."""

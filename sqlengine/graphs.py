@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from parser.errors import SqlError
+from parser.errors import ExecutionError, SqlError
 from planner.merge import Graph, merge, stateful_nodes
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
@@ -16,6 +17,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import Change, TopicEpochLog
+from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
@@ -26,6 +28,8 @@ from sqlengine.state.store import RocksStore
 
 # job -> version; gives the plans, or why there is none any more
 PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
+# What is wrong with (job, version)
+Faults: TypeAlias = Mapping[tuple[str, int], SqlError]
 
 
 log = logging.getLogger("sqlengine")
@@ -44,11 +48,22 @@ class GraphHost:
     later: Callable[..., object]
 
 
+def open_graph(name: str, host: GraphHost, plan_of: PlanOf, without: Faults | None = None) -> RunningGraph:
+    """The graph, recovered: without the jobs whose operators raise when recorded epochs are repeated."""
+    faults = dict(without or {})
+    while True:
+        try:
+            return RunningGraph(name, host, plan_of, faults)
+        except OperatorFailed as error:
+            log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
+            faults |= dict.fromkeys(error.versions, ExecutionError(str(error)))
+
+
 class RunningGraph:
     """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that ran and cannot be
-    planned any more; the others are recovered without them."""
+    planned any more, or `without` which it is to be recovered; the others are recovered without them."""
 
-    def __init__(self, name: str, host: GraphHost, plan_of: PlanOf) -> None:
+    def __init__(self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults) -> None:
         self.name = name
         config = host.config
         self.executor = EmbeddedExecutor(host.factory)
@@ -65,7 +80,9 @@ class RunningGraph:
             host.fails_on_error,
             Limits(config.rows_per_read),
         )
+        self._host = host
         self._plan_of = plan_of
+        self._without = without
         self.lost: dict[str, SqlError] = {}
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure)
         self._recover()
@@ -77,6 +94,10 @@ class RunningGraph:
             if position is not None:
                 self._restore(position)
             repeat(self.runner, self._repeat)
+        except OperatorFailed as error:
+            self._shut()
+            error.versions = frozenset((n, v) for n, v in self.runner.jobs.items() if n in error.jobs)
+            raise
         except BaseException as error:
             if isinstance(error, SqlError) or not isinstance(error, Exception):
                 self._shut()
@@ -95,7 +116,8 @@ class RunningGraph:
     def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
         """Plans of those jobs that can still be planned."""
         plans = {}
-        for name, plan in self._plan_of(jobs).items():
+        faulty = {n: self._without[n, v] for n, v in jobs.items() if (n, v) in self._without}
+        for name, plan in {**self._plan_of(jobs), **faulty}.items():
             self.lost.pop(name, None)
             if isinstance(plan, PlannedJob):
                 plans[name] = plan
@@ -122,6 +144,9 @@ class RunningGraph:
         """Puts a prepared change in place between two epochs. Raises what kept it from that; it is abandoned then."""
         try:
             self.loop.call(lambda: self.runner.apply(change))
+        except OperatorFailed as error:
+            self._host.on_failure(error.jobs, str(error))
+            raise ExecutionError(str(error)) from error
         except BaseException:
             if not self.runner.broken:
                 change.abandon()

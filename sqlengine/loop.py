@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
-from sqlengine.executors.failures import JobsFailed
+from sqlengine.executors.failures import JobsFailed, OperatorFailed
 from sqlengine.executors.runner import GraphRunner
 
 T = TypeVar("T")
@@ -117,6 +117,10 @@ class GraphLoop:
             if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, str(error))
             return False
+        except OperatorFailed as error:  # whoever hears of it opens the graph anew, without these jobs
+            self.broken = True
+            self._on_failure(error.jobs, str(error))
+            self._pause(str(error), 0.0)
         except Exception as error:  # noqa: BLE001  shown by /healthz, and tried again if no epoch is half-way
             self.broken = True
             self._pause(f"internal error: {error!r}", 1.0)

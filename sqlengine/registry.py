@@ -151,11 +151,11 @@ class Registry:
 
     def reconcile(self, running: Mapping[str, tuple[str, int]], lost: Mapping[str, SqlError]) -> None:
         """The graphs are the truth about what runs (job -> graph, version): a crash may have come between a switch and
-        the log's entry. `lost`: jobs that ran and cannot be planned any more."""
+        the log's entry. `lost`: jobs that ran and cannot run any more."""
         changed = {}
         for job in self.jobs():
             if job.name in lost:
-                reason = f"it cannot be planned any more: {lost[job.name]}"
+                reason = f"it cannot run any more: {lost[job.name]}"
                 changed[job.name] = moved(job, JobState.FAILED, self.clock(), reason)
             elif job.name in running:
                 graph, version = running[job.name]

@@ -13,6 +13,7 @@ from parser.types import Schema
 from planner.physical import Edge, PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.containment import process
 from sqlengine.operators.base import ERROR_PORT, Operator
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
@@ -26,12 +27,14 @@ class NodeContext:
 
     def __init__(self, node: str, born: int, tables: dict[str, KeyedTable], restored: Mapping[str, pa.Table]) -> None:
         self.counters: Counter[str] = Counter()
+        self.stateful = False
         self._owner = f"{node}@{born}"
         self.tables = tables
         self._restored = restored
 
     def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
         """The operator's table; filled from what was restored under its name, if anything was."""
+        self.stateful = True
         full = f"{self._owner}/{name}"
         if full not in self.tables:
             self.tables[full] = table = KeyedTable(full, keys, values, exchange)
@@ -121,7 +124,8 @@ class EmbeddedExecutor:
             _, name = heapq.heappop(queue)
             current = self.running[name]
             for port, part in waiting.pop(name):
-                for out_port, result in current.operator.process(port, part):
+                done = process(current.node, current.operator, current.context.stateful, port, part)
+                for out_port, result in done:
                     if out_port == ERROR_PORT:
                         self.errors.append(result)
                     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from parser.errors import ExecutionError, ServiceError, SqlError
-from planner.physical import PhysicalSink
+from planner.physical import PhysicalNode, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk
 
@@ -55,6 +55,16 @@ class GraphBroken(ServiceError):
             f"graph '{graph}' stands still after an internal error",
             hint="restart the server: the graph goes on from its last checkpoint, nothing is lost",
         )
+
+
+class OperatorFailed(Exception):
+    """An operator with state raised: a fault of ours, which these jobs pay for. `versions`: those that ran, when it came
+    from a recovery."""
+
+    def __init__(self, node: PhysicalNode, cause: Exception) -> None:
+        super().__init__(f"internal error in {type(node.plan).__name__}: {type(cause).__name__}: {cause}")
+        self.jobs = node.jobs
+        self.versions: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass
