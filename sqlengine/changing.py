@@ -1,12 +1,10 @@
-"""The way of a change, in the one thread that makes changes: sort out, plan, place, prepare, switch, write down.
+"""The way of a change, in the one thread that makes changes: sort out, plan, deploy (place, prepare, switch, write down).
 
-A new version stands in the job log before it takes effect; a change that fails leaves everything as it was. Jobs of one
-request that cannot be made to run are refused alone."""
+Jobs of one request that cannot be made to run are refused alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from parser.errors import ObjectExists, SqlError, UnknownObject
 from planner.merge import Graph, merge
@@ -20,32 +18,11 @@ from sqlengine.changes import (
     full_name,
     state_report,
 )
-from sqlengine.executors.runner import GraphChange
+from sqlengine.deploying import Deployment, Work
 from sqlengine.fleet import Fleet
-from sqlengine.graphs import RunningGraph
-from sqlengine.jobs import MAIN, Job, JobState, JobVersion, Origin, PendingChange, check_name
+from sqlengine.jobs import MAIN, Job, JobState, Origin, check_name
 from sqlengine.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
-
-
-@dataclass
-class _Work:
-    """One request on its way. `texts`: what is to be planned; `kept`: renamed jobs, new name to old."""
-
-    request: Request
-    texts: dict[str, JobText] = field(default_factory=dict)
-    removes: set[str] = field(default_factory=set)
-    kept: dict[str, str] = field(default_factory=dict)
-    ready: dict[str, PlannedJob] = field(default_factory=dict)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-
-    def refuse(self, name: str, error: SqlError) -> None:
-        self.outcomes[name] = Outcome(name, "refused", error=error)
-        self.ready.pop(name, None)
-
-    @property
-    def touched(self) -> set[str]:
-        return {*self.texts, *self.removes, *self.kept.values()}
 
 
 class Changes:
@@ -54,16 +31,21 @@ class Changes:
     def __init__(self, registry: Registry, fleet: Fleet) -> None:
         self._registry = registry
         self._fleet = fleet
+        self._deployment = Deployment(registry, fleet)
+
+    def finish(self) -> None:
+        """Makes what is missing of a change that a crash or a full disk interrupted."""
+        self._deployment.finish()
 
     def change(self, request: Request) -> dict[str, Outcome]:
         """What came of the request for each job that it names."""
         self.finish()
-        work = _Work(request)
+        work = Work(request)
         known = set(self._registry.log.jobs)
         self._sort_out(work)
         self._plan(work)
         before = {name: self._fleet.of(name).runner.graph for name in work.ready}
-        self._deploy(work)
+        self._deployment.deploy(work)
         for name in work.ready:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
             work.outcomes[name] = self._outcome(name, status, before[name])
@@ -79,7 +61,7 @@ class Changes:
         if isinstance(plan, SqlError):
             raise plan
         graph = self._fleet.of(text.name)
-        for error in self._unfit(graph, {text.name: plan}).values():
+        for error in self._deployment.unfit(graph, {text.name: plan}).values():
             raise error
         old = graph.runner.graph
         report = state_report(old, merge(old, {text.name: plan.sinks or None}), text.name)
@@ -112,7 +94,7 @@ class Changes:
 
     # ---- before anything is planned ----------------------------------------------------------------------------
 
-    def _sort_out(self, work: _Work) -> None:
+    def _sort_out(self, work: Work) -> None:
         for name, text in work.request.upserts.items():
             try:
                 self._want(work, name, text)
@@ -129,7 +111,7 @@ class Changes:
                 work.texts[new] = JobText(new, held.sql, held.file)
                 work.kept[new] = old
 
-    def _want(self, work: _Work, name: str, text: JobText) -> None:
+    def _want(self, work: Work, name: str, text: JobText) -> None:
         held = self._registry.log.jobs.get(check_name(name))
         check_origin(name, held, work.request)
         same = held is not None and held.state in LIVE and self._registry.text(held).sql == text.sql
@@ -138,7 +120,7 @@ class Changes:
         else:
             work.texts[name] = text
 
-    def _unwant(self, work: _Work, name: str) -> None:
+    def _unwant(self, work: Work, name: str) -> None:
         held = self._registry.job(name)
         check_origin(name, held, work.request)
         if held.defines:
@@ -147,7 +129,7 @@ class Changes:
             check_in_use(defined_only_by(held, jobs), jobs, going, f"removing '{name}'")
         work.removes.add(name)
 
-    def _plan(self, work: _Work) -> None:
+    def _plan(self, work: Work) -> None:
         plans = self._registry.plan(work.texts.values(), work.touched)
         for (name, text), plan in zip(work.texts.items(), plans, strict=True):
             if isinstance(plan, PlannedJob):
@@ -171,7 +153,7 @@ class Changes:
                 return used.at(error.position)
         return error
 
-    def _hold_definitions(self, work: _Work) -> None:
+    def _hold_definitions(self, work: Work) -> None:
         """A definition does not change under a job that goes on with its old text, since its new one was refused; nor
         does a job come that was planned over the definition."""
         for name, plan in list(work.ready.items()):
@@ -185,7 +167,7 @@ class Changes:
                 self._hold_definitions(work)
                 return
 
-    def _check_definitions(self, work: _Work, name: str, plan: PlannedJob) -> None:
+    def _check_definitions(self, work: Work, name: str, plan: PlannedJob) -> None:
         """A new text goes on defining what other jobs use."""
         held = self._registry.log.jobs.get(name)
         if held is None or not held.defines:
@@ -198,7 +180,7 @@ class Changes:
         held = self._registry.log.jobs.get(name)
         return request.origin is Origin.FOLDER and (held is None or held.state is JobState.WAITING)
 
-    def _wait(self, work: _Work, text: JobText, missing: SqlError) -> None:
+    def _wait(self, work: Work, text: JobText, missing: SqlError) -> None:
         registry, held = self._registry, self._registry.log.jobs.get(text.name)
         if held is not None and registry.text(held).sql == text.sql:
             work.outcomes[text.name] = Outcome(text.name, "waiting", held.version, missing)
@@ -207,133 +189,6 @@ class Changes:
         job = Job(text.name, version.version, JobState.WAITING, version.origin, version.created_ms, str(missing))
         registry.log.wait(version, job, registry.clock())
         work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
-
-    # ---- into the graphs ---------------------------------------------------------------------------------------
-
-    def _deploy(self, work: _Work) -> None:
-        """Prepares the change of each graph that the request touches, and only then switches them."""
-        registry = self._registry
-        versions = registry.next_versions(work.texts, work.ready, work.request.origin)
-        graphs = {n: self._place(work, n, versions[n]) for n in work.ready}
-        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
-        prepared = self._prepare(work, graphs, {n: v.version for n, v in versions.items()}, gone)
-        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
-        change = PendingChange(
-            {n: versions[n].version for n in work.ready},
-            {n: graphs[n].name for n in work.ready},
-            tuple(sorted(gone)),
-            {new: old for new, old in work.kept.items() if new in work.ready},
-        )
-        self._carry_out(change, {n: versions[n] for n in work.ready}, prepared)
-        registry.settle(change, work.ready)
-        self._fleet.retire_idle()
-
-    def _carry_out(
-        self,
-        change: PendingChange,
-        versions: Mapping[str, JobVersion],
-        prepared: Sequence[tuple[RunningGraph, GraphChange]],
-    ) -> None:
-        """Writes the change down and makes it. Where a graph does not take its part, none has taken any, or the change
-        stays pending and the rest of it is made before the next one."""
-        log, now = self._registry.log, self._registry.clock()
-        waiting = list(prepared)
-        try:
-            log.begin(change, versions, now)
-            while waiting:
-                graph, part = waiting.pop(0)
-                graph.switch(part)
-        except SqlError:
-            if log.pending is change and len(waiting) + 1 == len(prepared):
-                log.drop_pending(now)
-            raise
-        finally:
-            for _, part in waiting:
-                part.abandon()
-
-    def finish(self) -> None:
-        """Makes what is missing of a change that a crash or a full disk interrupted."""
-        change = self._registry.log.pending
-        if change is None:
-            return
-        plans = {n: p for n, p in self._registry.plans_of(change.jobs).items() if isinstance(p, PlannedJob)}
-        for graph in [self._fleet.graph(n) for n in dict.fromkeys((*change.graphs.values(), *self._fleet.graphs))]:
-            running = graph.runner.jobs
-            mine = {
-                name: plan
-                for name, plan in plans.items()
-                if change.graphs[name] == graph.name and running.get(name, 0) != bool(plan.sinks) * change.jobs[name]
-            }
-            leaving = [n for n in change.removes if n in running]
-            part = self._change_of(graph, mine, change.jobs, leaving, change.renamed)
-            if part is not None:
-                graph.switch(part)
-        self._registry.settle(change, plans)
-        self._fleet.retire_idle()
-
-    def _place(self, work: _Work, name: str, version: JobVersion) -> RunningGraph:
-        """A job that runs stays where it is; a new one goes where its position is."""
-        held = work.kept.get(name, name)
-        if self._fleet.runs(held):
-            return self._fleet.of(held)
-        return self._fleet.place(work.ready[name], f"{name}@{version.version}")
-
-    def _prepare(
-        self,
-        work: _Work,
-        graphs: Mapping[str, RunningGraph],
-        versions: Mapping[str, int],
-        gone: Collection[str],
-    ) -> list[tuple[RunningGraph, GraphChange]]:
-        prepared = []
-        for graph in dict.fromkeys((*graphs.values(), *map(self._fleet.of, gone))):
-            mine = {n: work.ready[n] for n in work.ready if graphs[n] is graph}
-            leaving = [n for n in gone if n in graph.runner.jobs]
-            try:
-                change = self._change_of(graph, mine, versions, leaving, work.kept)
-            except SqlError as error:
-                for name, reason in (self._unfit(graph, mine) or dict.fromkeys(mine, error)).items():
-                    work.refuse(name, reason)
-                    mine.pop(name)
-                    leaving = [n for n in leaving if n != work.kept.get(name)]
-                change = self._change_of(graph, mine, versions, leaving, work.kept)
-            if change is not None:
-                prepared.append((graph, change))
-        return prepared
-
-    def _change_of(
-        self,
-        graph: RunningGraph,
-        plans: Mapping[str, PlannedJob],
-        versions: Mapping[str, int],
-        leaving: Sequence[str],
-        kept: Mapping[str, str],
-    ) -> GraphChange | None:
-        """The change of one graph, compiled and connected; None when it stays as it is."""
-        running = graph.runner.jobs
-        numbers = {n: versions[n] if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
-        numbers |= dict.fromkeys(leaving, 0)
-        if not numbers:
-            return None
-        taken = {new: old for new, old in kept.items() if numbers.get(new)}
-        return graph.change(graph.runner.graph, plans, numbers, taken)
-
-    def _unfit(self, graph: RunningGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
-        """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic that is missing),
-        found by halving."""
-        runnable = {n: p for n, p in plans.items() if p.sinks}
-        if not runnable:
-            return {}
-        try:
-            graph.change(graph.runner.graph, runnable, dict.fromkeys(runnable, 1), {}).abandon()
-            return {}
-        except SqlError as error:
-            if len(runnable) == 1:
-                return {next(iter(runnable)): error}
-        names = list(runnable)
-        half = len(names) // 2
-        parts = (names[:half], names[half:])
-        return {n: e for part in parts for n, e in self._unfit(graph, {n: plans[n] for n in part}).items()}
 
     def _outcome(self, name: str, status: str, old: Graph) -> Outcome:
         job = self._registry.job(name)

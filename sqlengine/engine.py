@@ -4,7 +4,7 @@ A change goes one way, whoever asks for it:
 
     text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) -> switch (between two epochs)
 
-All but the switch happens in one thread beside the stream (`sqlengine/changing.py`), one change after the other."""
+All but the switch happens in one thread beside the stream (`sqlengine/changing.py`, `deploying.py`), one change after the other."""
 
 from __future__ import annotations
 

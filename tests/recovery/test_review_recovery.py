@@ -14,9 +14,9 @@ from parser.errors import JobError, ServiceError
 from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.jobs import JobState, Origin
-from sqlengine.operators.project import ProjectOperator
 from sqlengine.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 
@@ -141,7 +141,7 @@ def test_an_internal_error_stops_the_graph_and_a_restart_repeats_the_epoch_whole
     step(engine)
     engine.start()
     with monkeypatch.context() as patch:
-        patch.setattr(ProjectOperator, "process", lambda *_: 1 // 0)
+        patch.setattr(EmbeddedExecutor, "push", lambda *_: 1 // 0)  # outside of any operator
         append(engine, 200)
         assert eventually(lambda: engine.fleet.broken)
         with pytest.raises(GraphBroken):
@@ -164,7 +164,7 @@ def test_an_error_that_comes_again_in_the_recovery_leaves_a_server_that_says_so(
     engine.submit("a", "INSERT INTO outs SELECT 'a', id FROM events")
     append(engine, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(ProjectOperator, "process", lambda *_: 1 // 0)
+        patch.setattr(EmbeddedExecutor, "push", lambda *_: 1 // 0)  # outside of any operator
         with pytest.raises(ZeroDivisionError):
             step(engine)
         engine = again(engine, tmp_path)

@@ -1,0 +1,171 @@
+"""Puts planned jobs into the graphs: prepares the change of each graph beside the stream, writes it down, switches.
+
+A new version stands in the job log before it takes effect; a change that fails leaves everything as it was, and one that
+a crash interrupts is finished by the next start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from parser.errors import SqlError
+from sqlengine.changes import Outcome, Request
+from sqlengine.executors.runner import GraphChange
+from sqlengine.fleet import Fleet
+from sqlengine.graphs import RunningGraph
+from sqlengine.jobs import JobVersion, PendingChange
+from sqlengine.planning import JobText, PlannedJob
+from sqlengine.registry import Registry
+
+
+@dataclass
+class Work:
+    """One request on its way. `texts`: what is to be planned; `kept`: renamed jobs, new name to old."""
+
+    request: Request
+    texts: dict[str, JobText] = field(default_factory=dict)
+    removes: set[str] = field(default_factory=set)
+    kept: dict[str, str] = field(default_factory=dict)
+    ready: dict[str, PlannedJob] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def refuse(self, name: str, error: SqlError) -> None:
+        self.outcomes[name] = Outcome(name, "refused", error=error)
+        self.ready.pop(name, None)
+
+    @property
+    def touched(self) -> set[str]:
+        return {*self.texts, *self.removes, *self.kept.values()}
+
+
+class Deployment:
+    """Changes the graphs of one engine, in the thread that makes changes."""
+
+    def __init__(self, registry: Registry, fleet: Fleet) -> None:
+        self._registry = registry
+        self._fleet = fleet
+
+    def deploy(self, work: Work) -> None:
+        """Prepares the change of each graph that the request touches, and only then switches them."""
+        registry = self._registry
+        versions = registry.next_versions(work.texts, work.ready, work.request.origin)
+        graphs = {n: self._place(work, n, versions[n]) for n in work.ready}
+        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
+        prepared = self._prepare(work, graphs, {n: v.version for n, v in versions.items()}, gone)
+        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
+        change = PendingChange(
+            {n: versions[n].version for n in work.ready},
+            {n: graphs[n].name for n in work.ready},
+            tuple(sorted(gone)),
+            {new: old for new, old in work.kept.items() if new in work.ready},
+        )
+        self._carry_out(change, {n: versions[n] for n in work.ready}, prepared)
+        registry.settle(change, work.ready)
+        self._fleet.retire_idle()
+
+    def _carry_out(
+        self,
+        change: PendingChange,
+        versions: Mapping[str, JobVersion],
+        prepared: Sequence[tuple[RunningGraph, GraphChange]],
+    ) -> None:
+        """Writes the change down and makes it. Where a graph does not take its part, none has taken any, or the change
+        stays pending and the rest of it is made before the next one."""
+        log, now = self._registry.log, self._registry.clock()
+        waiting = list(prepared)
+        try:
+            log.begin(change, versions, now)
+            while waiting:
+                graph, part = waiting.pop(0)
+                graph.switch(part)
+        except SqlError:
+            if log.pending is change and len(waiting) + 1 == len(prepared):
+                log.drop_pending(now)
+            raise
+        finally:
+            for _, part in waiting:
+                part.abandon()
+
+    def finish(self) -> None:
+        """Makes what is missing of a change that a crash or a full disk interrupted."""
+        change = self._registry.log.pending
+        if change is None:
+            return
+        plans = {n: p for n, p in self._registry.plans_of(change.jobs).items() if isinstance(p, PlannedJob)}
+        for graph in [self._fleet.graph(n) for n in dict.fromkeys((*change.graphs.values(), *self._fleet.graphs))]:
+            running = graph.runner.jobs
+            mine = {
+                name: plan
+                for name, plan in plans.items()
+                if change.graphs[name] == graph.name and running.get(name, 0) != bool(plan.sinks) * change.jobs[name]
+            }
+            leaving = [n for n in change.removes if n in running]
+            part = self._change_of(graph, mine, change.jobs, leaving, change.renamed)
+            if part is not None:
+                graph.switch(part)
+        self._registry.settle(change, plans)
+        self._fleet.retire_idle()
+
+    def _place(self, work: Work, name: str, version: JobVersion) -> RunningGraph:
+        """A job that runs stays where it is; a new one goes where its position is."""
+        held = work.kept.get(name, name)
+        if self._fleet.runs(held):
+            return self._fleet.of(held)
+        return self._fleet.place(work.ready[name], f"{name}@{version.version}")
+
+    def _prepare(
+        self,
+        work: Work,
+        graphs: Mapping[str, RunningGraph],
+        versions: Mapping[str, int],
+        gone: Collection[str],
+    ) -> list[tuple[RunningGraph, GraphChange]]:
+        prepared = []
+        for graph in dict.fromkeys((*graphs.values(), *map(self._fleet.of, gone))):
+            mine = {n: work.ready[n] for n in work.ready if graphs[n] is graph}
+            leaving = [n for n in gone if n in graph.runner.jobs]
+            try:
+                change = self._change_of(graph, mine, versions, leaving, work.kept)
+            except SqlError as error:
+                for name, reason in (self.unfit(graph, mine) or dict.fromkeys(mine, error)).items():
+                    work.refuse(name, reason)
+                    mine.pop(name)
+                    leaving = [n for n in leaving if n != work.kept.get(name)]
+                change = self._change_of(graph, mine, versions, leaving, work.kept)
+            if change is not None:
+                prepared.append((graph, change))
+        return prepared
+
+    def _change_of(
+        self,
+        graph: RunningGraph,
+        plans: Mapping[str, PlannedJob],
+        versions: Mapping[str, int],
+        leaving: Sequence[str],
+        kept: Mapping[str, str],
+    ) -> GraphChange | None:
+        """The change of one graph, compiled and connected; None when it stays as it is."""
+        running = graph.runner.jobs
+        numbers = {n: versions[n] if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
+        numbers |= dict.fromkeys(leaving, 0)
+        if not numbers:
+            return None
+        taken = {new: old for new, old in kept.items() if numbers.get(new)}
+        return graph.change(graph.runner.graph, plans, numbers, taken)
+
+    def unfit(self, graph: RunningGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
+        """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic that is missing),
+        found by halving."""
+        runnable = {n: p for n, p in plans.items() if p.sinks}
+        if not runnable:
+            return {}
+        try:
+            graph.change(graph.runner.graph, runnable, dict.fromkeys(runnable, 1), {}).abandon()
+            return {}
+        except SqlError as error:
+            if len(runnable) == 1:
+                return {next(iter(runnable)): error}
+        names = list(runnable)
+        half = len(names) // 2
+        parts = (names[:half], names[half:])
+        return {n: e for part in parts for n, e in self.unfit(graph, {n: plans[n] for n in part}).items()}
