@@ -117,9 +117,10 @@ def _like(cursor: Queries) -> str | None:
 
 def _describe(cursor: Queries) -> Describe:
     first = cursor.advance()
-    cursor.take("EXTENDED")
-    name = cursor.path("the name of a table or view")
-    return Describe(name, position=first.position, sql=cursor.sql_from(first))
+    function = cursor.take("FUNCTION")
+    extended = cursor.take("EXTENDED")
+    name = cursor.path("the name of a function" if function else "the name of a table or view")
+    return Describe(name, function, extended, position=first.position, sql=cursor.sql_from(first))
 
 
 def _use(cursor: Queries) -> Use:

@@ -46,7 +46,7 @@ def create(cursor: Queries) -> Statement:
     if kind == "VIEW":
         return _create_view(cursor, first, temporary)
     if kind == "FUNCTION":
-        return _create_function(cursor, first, temporary)
+        return _create_function(cursor, first, temporary, system)
     raise cursor.unexpected("expected TABLE, VIEW or FUNCTION")
 
 
@@ -60,7 +60,7 @@ def drop(cursor: Queries) -> Drop:
     kind = cursor.one_of("FUNCTION") if system else cursor.one_of("TABLE", "VIEW", "FUNCTION")
     if_exists = cursor.take("IF", "EXISTS")
     name = cursor.path(f"the name of a {kind.lower()}")
-    return Drop(kind, name, temporary, if_exists, position=first.position, sql=cursor.sql_from(first))
+    return Drop(kind, name, temporary, if_exists, system, position=first.position, sql=cursor.sql_from(first))
 
 
 def _if_not_exists(cursor: Cursor) -> bool:
@@ -80,7 +80,7 @@ def _create_view(cursor: Queries, first: Token, temporary: bool) -> CreateView:
     return CreateView(name, tuple(columns), query, temporary, if_not_exists, position=first.position, sql=sql)
 
 
-def _create_function(cursor: Queries, first: Token, temporary: bool) -> CreateFunction:
+def _create_function(cursor: Queries, first: Token, temporary: bool, system: bool) -> CreateFunction:
     cursor.advance()
     if_not_exists = _if_not_exists(cursor)
     name = cursor.path("the name of a function")
@@ -89,10 +89,23 @@ def _create_function(cursor: Queries, first: Token, temporary: bool) -> CreateFu
     language = "JAVA"
     if cursor.take("LANGUAGE"):
         language = cursor.one_of("PYTHON", "JAVA", "SCALA")
-    if cursor.at("USING"):
+    file = None
+    if cursor.at("USING", "JAR"):
         raise cursor.unsupported("USING JAR", "there is no JVM here: write the function in Python")
-    sql = cursor.sql_from(first)
-    return CreateFunction(name, class_name, language, temporary, if_not_exists, position=first.position, sql=sql)
+    if cursor.take("USING"):
+        cursor.expect("FILE")
+        file = cursor.string("the path of a Python file")
+    return CreateFunction(
+        name,
+        class_name,
+        language,
+        temporary,
+        if_not_exists,
+        system,
+        file,
+        position=first.position,
+        sql=cursor.sql_from(first),
+    )
 
 
 class _Elements:

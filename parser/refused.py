@@ -31,8 +31,6 @@ _STATEMENTS: dict[tuple[str, ...], str] = {
     ("DESC", "CATALOG"): "use SHOW DATABASES and SHOW TABLES",
     ("DESCRIBE", "JOB"): "use SHOW JOBS",
     ("DESC", "JOB"): "use SHOW JOBS",
-    ("DESCRIBE", "FUNCTION"): "use SHOW FUNCTIONS",
-    ("DESC", "FUNCTION"): "use SHOW FUNCTIONS",
     ("DESCRIBE", "MODEL"): "call a Python function: CREATE FUNCTION … LANGUAGE PYTHON",
     ("DESC", "MODEL"): "call a Python function: CREATE FUNCTION … LANGUAGE PYTHON",
     ("SHOW", "CREATE", "CATALOG"): "use SHOW CREATE TABLE or SHOW CREATE VIEW",

@@ -77,11 +77,15 @@ class CreateView(Statement):
 
 @dataclass(frozen=True)
 class CreateFunction(Statement):
+    """CREATE FUNCTION name AS 'module.name' LANGUAGE PYTHON [USING FILE 'path']; `system` with TEMPORARY SYSTEM."""
+
     name: Name
     class_name: str
     language: str
     temporary: bool = False
     if_not_exists: bool = False
+    system: bool = False
+    file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Drop(Statement):
     name: Name
     temporary: bool = False
     if_exists: bool = False
+    system: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,11 @@ class Show(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
+    """DESCRIBE [FUNCTION] [EXTENDED] name."""
+
     name: Name
+    function: bool = False
+    extended: bool = False
 
 
 @dataclass(frozen=True)

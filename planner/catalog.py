@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from parser.errors import ObjectExists
 from parser.types import Column, Schema
 from planner.scalar import Scalar
+from udf.user import UserFunction
 
 if TYPE_CHECKING:
     from planner.logical import LogicalPlan
@@ -18,6 +19,8 @@ Identifier = tuple[str, str, str]
 
 DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"
+# Where functions are that belong to no database: temporary system functions, and those that packages bring.
+SYSTEM = ("", "")
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,18 @@ class View:
 
 @dataclass(frozen=True)
 class Function:
-    """A user's function by name; `definition` is what CREATE FUNCTION named."""
+    """A user's function by name: `user` is what CREATE FUNCTION named, as its module was at that moment. Functions have
+    names of their own beside tables: the last part of the identifier is lowercase and ends with `()`."""
 
     name: Identifier
     class_name: str
     language: str
+    user: UserFunction
     temporary: bool = False
+
+    @property
+    def display(self) -> str:
+        return self.name[2].removesuffix("()")
 
 
 CatalogObject = Table | View | Function
@@ -100,6 +109,22 @@ class Catalog:
         if len(name) == 1:
             return (self.catalog, self.database, name[0])
         return (self.catalog, name[0], name[1]) if len(name) == 2 else (name[0], name[1], name[2])
+
+    def resolve_function(self, name: tuple[str, ...], *, system: bool = False) -> Identifier:
+        """The same for a function, whose name has no case."""
+        catalog, database = SYSTEM if system else self.resolve(name)[:2]
+        return (catalog, database, f"{name[-1].lower()}()")
+
+    def function(self, name: tuple[str, ...], *, built_in: bool = False) -> Function | None:
+        """The user's function that a call of `name` means, in Flink's order: temporary system functions, those that are
+        built in (then None), system functions, temporary ones, permanent ones. A name with a database is in that."""
+        system = self.resolve_function(name, system=True)
+        own = self.resolve_function(name)
+        places = [] if len(name) > 1 else [self.temporary.get(system)]
+        if not built_in or len(name) > 1:
+            places += [] if len(name) > 1 else [self.objects.get(system)]
+            places += [self.temporary.get(own), self.objects.get(own)]
+        return next((f for f in places if isinstance(f, Function)), None)
 
     def get(self, name: tuple[str, ...]) -> CatalogObject | None:
         identifier = self.resolve(name)
@@ -137,6 +162,8 @@ class Catalog:
         """Names of that kind in the current database, sorted."""
         here = (self.catalog, self.database)
         found = {**self.objects, **self.temporary}
+        if kind is Function:
+            return sorted({o.display for n, o in found.items() if n[:2] in (here, SYSTEM) and isinstance(o, Function)})
         return sorted(n[2] for n, o in found.items() if n[:2] == here and isinstance(o, kind))
 
 

@@ -87,6 +87,8 @@ def to_condition(expression: Scalar) -> Condition | None:
 
 
 def _leaf(name: str, args: tuple[Scalar, ...]) -> Condition | None:
+    if not args:
+        return None
     if name in ("IS NULL", "IS NOT NULL"):
         test = _predicate(args[0], "IS NULL", None)
         return test if name == "IS NULL" or test is None else Not(test)

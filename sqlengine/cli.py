@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -103,7 +104,7 @@ def run(
 
 def _run_script(text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None) -> bool:
     from sqlengine.output import EventOutput, JsonOutput, TableOutput
-    from sqlengine.script import open_runner
+    from sqlengine.script import open_runner, script_library
     from sqlengine.session import Session
 
     shown: TableOutput | JsonOutput | EventOutput
@@ -111,12 +112,12 @@ def _run_script(text: str, file: str | None, batch_size: int, where: str, output
         shown = TableOutput(text)
     else:
         shown = JsonOutput(text) if output == "json" else EventOutput()
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
-        open_runner(Path(data) if data else Path(scratch), batch_size, where) as runner,
-    ):
+    with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
+        folder = Path(data) if data else Path(scratch)
+        runner = stack.enter_context(open_runner(folder, batch_size, where))
+        library = stack.enter_context(script_library(folder, file))
         try:
-            good = Session(runner, shown).run(text, file)
+            good = Session(runner, shown, library=library).run(text, file)
         except KeyboardInterrupt:
             good = True
         if isinstance(shown, TableOutput):

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from parser.errors import UnknownObject, UnsupportedError
-from parser.statements import Name, Show
+from parser.statements import Describe, Name, Show
 from parser.types import BOOLEAN, STRING, Column, Schema
-from planner.catalog import Catalog, CatalogObject, Function, Table, View
+from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Table, View
 from sqlengine.batch import Batch, from_pydict
+from udf.registry import lookup
 from udf.registry import names as function_names
 
 _DESCRIBE = Schema(
@@ -68,6 +69,41 @@ def describe(catalog: Catalog, name: Name) -> Batch:
     return from_pydict(_DESCRIBE, data)
 
 
+def describe_function(catalog: Catalog, statement: Describe) -> Batch:
+    """What Flink says of a function, and of a user's also its content."""
+    built_in = lookup(statement.name[-1].upper())
+    held = catalog.function(statement.name, built_in=built_in is not None)
+    if held is not None:
+        facts = _about_user(held, statement.extended)
+    elif built_in is not None and len(statement.name) == 1:
+        facts = {"is system function": "true", "is temporary": "false"}
+        if statement.extended:
+            facts |= {"kind": "SCALAR", "is deterministic": str(built_in.deterministic).lower()}
+    else:
+        raise UnknownObject(f"function '{'.'.join(statement.name)}' does not exist", hint="SHOW FUNCTIONS lists all")
+    schema = Schema((Column("info name", STRING), Column("info value", STRING)))
+    return from_pydict(schema, {"info name": list(facts), "info value": list(facts.values())})
+
+
+def _about_user(function: Function, extended: bool) -> dict[str, str]:
+    user = function.user
+    facts = {
+        "is system function": str(function.name[:2] == SYSTEM).lower(),
+        "is temporary": str(function.temporary).lower(),
+        "class name": function.class_name,
+        "function language": function.language,
+    }
+    if extended:
+        facts |= {
+            "kind": user.kind.upper(),
+            "is deterministic": str(user.deterministic).lower(),
+            "signature": user.signature,
+            "content": user.content,
+            "documentation": user.doc,
+        }
+    return facts
+
+
 def _held(catalog: Catalog, name: Name) -> Table | View:
     held = catalog.get(name)
     if not isinstance(held, Table | View):
@@ -89,7 +125,9 @@ def create_text(item: CatalogObject) -> str:
     if isinstance(item, View):
         return item.sql
     if isinstance(item, Function):
-        return f"CREATE FUNCTION {name} AS '{item.class_name}' LANGUAGE {item.language}"
+        temporary = "TEMPORARY " if item.temporary else ""
+        name = ".".join(f"`{part}`" for part in (*item.name[:2], item.display))
+        return f"CREATE {temporary}FUNCTION {name} AS '{item.class_name}' LANGUAGE {item.language}"
     extras, key, watermark = _about(item)
     lines = []
     for column in item.schema:

@@ -24,9 +24,12 @@ from parser.statements import (
     Use,
 )
 from planner import bind, optimize
+from planner.binder.scalars import user_function
 from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
+from sqlengine.functions.library import Library, key_of
+from udf.user import UserFunction
 
 # A definition that others can name.
 _DEFINES = re.compile(r"\bCREATE\s+(TABLE|VIEW|FUNCTION)\b", re.IGNORECASE)
@@ -34,22 +37,27 @@ _DEFINES = re.compile(r"\bCREATE\s+(TABLE|VIEW|FUNCTION)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class JobText:
-    """What somebody submitted under a name."""
+    """What somebody submitted under a name. `modules`: the contents of users' modules that it means, by what its CREATE
+    FUNCTION say; those that are not there are taken as their files are now."""
 
     name: str
     sql: str
     file: str | None = None
+    modules: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """`sinks`: one optimised plan an INSERT; `objects`: what it defines for all; `uses`: what it names of others."""
+    """`sinks`: one optimised plan an INSERT; `objects`: what it defines for all; `uses`: what it names of others;
+    `modules`: the contents of the modules that its own functions come from; `functions`: all that it calls or defines."""
 
     name: str
     sinks: tuple[Sink, ...]
     objects: tuple[CatalogObject, ...] = ()
     uses: frozenset[Identifier] = frozenset()
     settings: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[UserFunction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,32 +75,48 @@ class _Script:
     name: str
     catalog: Catalog
     settings: dict[str, str]
+    library: Library | None
+    pinned: Mapping[str, str]
     bound: list[Sink] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
     objects: list[CatalogObject] = field(default_factory=list)
     uses: set[Identifier] = field(default_factory=set)
+    modules: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, UserFunction] = field(default_factory=dict)
+
+    def load(self, statement: CreateFunction) -> UserFunction:
+        """What a CREATE FUNCTION names; one module has one content throughout the job."""
+        if self.library is None:
+            raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
+        user = self.library.load(statement, {**self.pinned, **self.modules})
+        self.modules[key_of(statement)] = user.content
+        self.functions[user.identity] = user
+        return user
 
 
-def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> PlannedJob:
+def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> PlannedJob:
     """Parses, binds and optimises one job. SqlError names the file and the place."""
-    script = _run(job, catalog, settings)
+    script = _run(job, catalog, settings, library)
     defined = {o.name for o in script.objects}
     uses = frozenset(u for u in script.uses - defined if u in catalog.objects)
-    return PlannedJob(job.name, tuple(script.sinks), tuple(script.objects), uses, script.settings)
+    functions = tuple(script.functions.values())
+    return PlannedJob(
+        job.name, tuple(script.sinks), tuple(script.objects), uses, script.settings, script.modules, functions
+    )
 
 
-def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> BoundJob:
+def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> BoundJob:
     """Parses and binds one job, for EXPLAIN."""
-    script = _run(job, catalog, settings)
+    script = _run(job, catalog, settings, library)
     return BoundJob(tuple(script.bound), disabled_passes(script.settings))
 
 
-def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> _Script:
+def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> _Script:
     try:
         statements = parse(job.sql, file=job.file)
         if not statements:
             raise JobError("the job has no statement", hint="a job is a text with at least one CREATE or INSERT INTO")
-        script = _Script(job.name, catalog, dict(settings))
+        script = _Script(job.name, catalog, dict(settings), library, job.modules)
         for statement in statements:
             _apply(script, statement)
     except SqlError as error:
@@ -146,9 +170,8 @@ def use(catalog: Catalog, statement: Use) -> Catalog:
 
 def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
     """After DROP of a job's own object. What all share goes with the job that defines it."""
-    held = catalog.get(statement.name)
-    kinds: dict[str, type[CatalogObject]] = {"TABLE": Table, "VIEW": View, "FUNCTION": Function}
-    if held is None or not isinstance(held, kinds[statement.kind]):
+    held = held_object(catalog, statement)
+    if held is None:
         if statement.if_exists:
             return catalog
         raise UnknownObject(f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist")
@@ -160,12 +183,22 @@ def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
     return catalog.drop(held.name)
 
 
+def held_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
+    """What DROP names, if it is there."""
+    if statement.kind == "FUNCTION":
+        name = catalog.resolve_function(statement.name, system=statement.system)
+        return catalog.temporary.get(name) or (None if statement.temporary else catalog.objects.get(name))
+    held = catalog.get(statement.name)
+    kinds: dict[str, type[CatalogObject]] = {"TABLE": Table, "VIEW": View}
+    return held if isinstance(held, kinds[statement.kind]) else None
+
+
 def _define(script: _Script, statement: CreateTable | CreateView | CreateFunction) -> None:
-    item = bind(statement, script.catalog, script.settings, job=script.name)
+    item = bind(statement, script.catalog, script.settings, job=script.name, load=script.load)
     assert isinstance(item, Table | View | Function)
     script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
     if isinstance(statement, CreateView):
-        script.uses |= _names(statement.query, script.catalog)
+        _use(script, statement.query)
     if not item.temporary:
         script.objects.append(item)
 
@@ -181,7 +214,18 @@ def _insert(script: _Script, statement: Insert | StatementSet) -> None:
         assert isinstance(optimised, Sink)
         script.sinks.append(Sink(optimised.input, optimised.table, script.name, place))
     for insert in statement.inserts if isinstance(statement, StatementSet) else (statement,):
-        script.uses |= _names(insert.query, script.catalog) | {script.catalog.resolve(insert.target)}
+        _use(script, insert.query)
+        script.uses.add(script.catalog.resolve(insert.target))
+
+
+def _use(script: _Script, query: exp.Expression) -> None:
+    """Notes the tables, views and functions that a query names."""
+    script.uses |= _names(query, script.catalog)
+    for call in query.find_all(exp.Anonymous):
+        function = user_function(call, script.catalog)
+        if function is not None:
+            script.functions[function.user.identity] = function.user
+            script.uses |= {function.name} - {n for n, o in script.catalog.temporary.items() if o is function}
 
 
 def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
@@ -194,7 +238,9 @@ def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
     return found
 
 
-def plan_jobs(jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]) -> list[PlannedJob | SqlError]:
+def plan_jobs(
+    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
+) -> list[PlannedJob | SqlError]:
     """Plans many jobs in the order of their dependencies; results in the order given. A job whose table is missing is
     tried again after others have defined theirs."""
     results: dict[int, PlannedJob | SqlError] = {}
@@ -202,7 +248,7 @@ def plan_jobs(jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, 
     while waiting:
         missing = []
         for i in waiting:
-            results[i] = result = _try(jobs[i], catalog, settings)
+            results[i] = result = _try(jobs[i], catalog, settings, library)
             if isinstance(result, UnknownObject):
                 missing.append(i)
             elif isinstance(result, PlannedJob):
@@ -220,9 +266,9 @@ def with_objects(catalog: Catalog, job: PlannedJob) -> Catalog:
     return catalog
 
 
-def _try(job: JobText, catalog: Catalog, settings: Mapping[str, str]) -> PlannedJob | SqlError:
+def _try(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> PlannedJob | SqlError:
     try:
-        return plan_job(job, catalog, settings)
+        return plan_job(job, catalog, settings, library)
     except SqlError as error:
         return error
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.functions.library import Library
+from sqlengine.functions.pool import POOL
 from sqlengine.session import EmbeddedRunner, Runner
 
 
@@ -33,6 +35,15 @@ def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") 
         yield EmbeddedRunner(environment, OperatorFactory(), rows_per_read, lambda: _idle(broker))
     finally:
         broker.close()
+
+
+@contextmanager
+def script_library(data: Path, file: str | None) -> Iterator[Library]:
+    """Where a script's functions come from: beside it, from where it is started, and from what is installed. Their
+    workers end with it."""
+    beside = (Path(file).resolve().parent,) if file else ()
+    yield Library(data / "modules", tuple(dict.fromkeys((*beside, Path.cwd()))), anywhere=True)
+    POOL.stop()
 
 
 def _idle(broker: EmbeddedBroker) -> None:

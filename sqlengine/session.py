@@ -8,7 +8,7 @@ from itertools import count
 from typing import Protocol
 
 from parser import parse_pieces
-from parser.errors import SqlError, UnknownObject
+from parser.errors import SqlError, UnknownObject, UnsupportedError
 from parser.statements import (
     CreateFunction,
     CreateTable,
@@ -33,14 +33,16 @@ from planner.merge import Graph, merge
 from planner.optimizer import disabled_passes
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
-from sqlengine.describe import describe, one_column, show
+from sqlengine.describe import describe, describe_function, one_column, show
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.explanation import explain_sinks
-from sqlengine.planning import use
+from sqlengine.functions.library import Library
+from sqlengine.planning import held_object, use
 from sqlengine.results import ResultSink
+from udf.user import UserFunction
 
 SCRIPT = "script"
 
@@ -108,6 +110,7 @@ class Session:
     output: Output
     catalog: Catalog = field(default_factory=Catalog)
     settings: dict[str, str] = field(default_factory=dict)
+    library: Library | None = None
 
     def run(self, text: str, file: str | None = None) -> bool:
         """Runs all statements, also those behind a failing one. True when none failed."""
@@ -148,17 +151,22 @@ class Session:
             case Use():
                 self.catalog = use(self.catalog, statement)
             case CreateTable() | CreateView() | CreateFunction():
-                item = bind(statement, self.catalog, self.settings, job=SCRIPT)
+                item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
                 assert isinstance(item, Table | View | Function)
                 self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
             case Drop():
                 self._drop(statement)
 
+    def _load(self, statement: CreateFunction) -> UserFunction:
+        if self.library is None:
+            raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
+        user = self.library.load(statement, {})
+        self.library.activate([user])
+        return user
+
     def _drop(self, statement: Drop) -> None:
-        kinds = {"TABLE": Table, "VIEW": View, "FUNCTION": Function}
-        held = self.catalog.get(statement.name)
-        known = held is not None and isinstance(held, kinds[statement.kind])
-        if held is not None and known and (held.temporary or not statement.temporary):
+        held = held_object(self.catalog, statement)
+        if held is not None and (held.temporary or not statement.temporary):
             self.catalog = self.catalog.drop(held.name)
         elif not statement.if_exists:
             name = ".".join(statement.name)
@@ -187,6 +195,8 @@ class Session:
 
     def _show(self, statement: Show | Describe) -> Batch:
         if isinstance(statement, Describe):
+            if statement.function:
+                return describe_function(self.catalog, statement)
             return describe(self.catalog, statement.name)
         return show(self.catalog, statement)
 

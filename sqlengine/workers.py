@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from parser.errors import ServiceError, SqlError
 from planner.catalog import Catalog
+from sqlengine.functions.library import Library
 from sqlengine.planning import JobText, PlannedJob, plan_jobs
 
 # Up to so many texts are planned in the calling thread: a child costs half a second of start-up.
@@ -21,15 +22,27 @@ INLINE = 20
 
 
 def plan_texts(
-    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str], *, child: bool | None = None
+    jobs: Sequence[JobText],
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    library: Library | None = None,
+    *,
+    child: bool | None = None,
 ) -> list[PlannedJob | SqlError]:
-    """Plans jobs in the order of their dependencies, here or in a child process (by number, unless `child` says)."""
+    """Plans jobs in the order of their dependencies, here or in a child process (by number, unless `child` says). The
+    functions of users that they call can be called here afterwards."""
     apart = len(jobs) > INLINE if child is None else child
-    return _in_child(jobs, catalog, settings) if apart else plan_jobs(jobs, catalog, settings)
+    plans = (_in_child if apart else plan_jobs)(jobs, catalog, settings, library)
+    functions = {f.identity: f for p in plans if isinstance(p, PlannedJob) for f in p.functions}
+    if library is not None and functions:
+        library.activate(functions.values())
+    return plans
 
 
-def _in_child(jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str]) -> list[PlannedJob | SqlError]:
-    request = pickle.dumps((list(jobs), catalog, dict(settings)))
+def _in_child(
+    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str], library: Library | None
+) -> list[PlannedJob | SqlError]:
+    request = pickle.dumps((list(jobs), catalog, dict(settings), library))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = [sys.executable, "-m", "sqlengine.workers"]
     done = subprocess.run(command, input=request, capture_output=True, env=environment, check=False)
@@ -46,8 +59,9 @@ def _in_child(jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, 
 def _main() -> None:
     from sqlengine.planning import plan_jobs as plan
 
-    jobs, catalog, settings = pickle.load(sys.stdin.buffer)  # noqa: S301
-    sys.stdout.buffer.write(pickle.dumps(plan(jobs, catalog, settings), protocol=pickle.HIGHEST_PROTOCOL))
+    jobs, catalog, settings, library = pickle.load(sys.stdin.buffer)  # noqa: S301
+    plans = plan(jobs, catalog, settings, library)
+    sys.stdout.buffer.write(pickle.dumps(plans, protocol=pickle.HIGHEST_PROTOCOL))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from parser.statements import (
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
-from planner.binder.scope import Context
+from planner.binder.scope import Context, Load
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
 from planner.zones import in_zone
@@ -31,14 +31,20 @@ Bound: TypeAlias = tuple[Sink, ...] | Table | View | Function
 
 
 def bind(
-    statement: Statement, catalog: Catalog, settings: Mapping[str, str], *, job: str = "", place: int = 0
+    statement: Statement,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    *,
+    job: str = "",
+    place: int = 0,
+    load: Load | None = None,
 ) -> Bound:
     """What the statement means. `place` is the number of its (first) INSERT in the job: it is part of the identity of
-    sinks. Raises PlanError or UnsupportedError with the position in the script.
+    sinks; `load` finds what CREATE FUNCTION names. Raises PlanError or UnsupportedError with the position in the script.
 
     The sink of a query has no table; that of an INSERT has a plan whose columns are the table's writable ones."""
     try:
-        context = Context(catalog, settings, job, place)
+        context = Context(catalog, settings, job, place, load=load)
         bound = _bind(statement, context)
         return tuple(in_zone(s, context.zone) for s in bound) if isinstance(bound, tuple) else bound
     except RecursionError:

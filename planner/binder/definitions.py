@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from parser.dialect import position_of
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, CreateTable, CreateView, WatermarkDefinition
 from parser.types import Column, DataType, Schema, TimeAttribute
 from planner.binder import pool
@@ -136,5 +136,15 @@ def bind_view(statement: CreateView, context: Context) -> View:
 
 
 def bind_function(statement: CreateFunction, context: Context) -> Function:
-    name = context.catalog.resolve(statement.name)
-    return Function(name, statement.class_name, statement.language, statement.temporary)
+    """What the statement names is loaded by the context: nothing of a user's code runs here."""
+    if statement.language != "PYTHON":
+        raise UnsupportedError(
+            f"LANGUAGE {statement.language} is not supported",
+            hint="there is no JVM here: write the function in Python, CREATE FUNCTION … LANGUAGE PYTHON",
+            position=statement.position,
+        )
+    if context.load is None:
+        raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
+    name = context.catalog.resolve_function(statement.name, system=statement.system)
+    user = context.load(statement)
+    return Function(name, statement.class_name, statement.language, user, statement.temporary)

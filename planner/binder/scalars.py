@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -10,14 +11,15 @@ from sqlglot import exp
 
 from parser.datatypes import type_of
 from parser.dialect import position_of
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import PlanError, UnknownObject
 from parser.types import BOOLEAN, DataType, Root, TimeAttribute
 from planner.binder import literals, pool, refusals
 from planner.binder.scope import Place
-from planner.catalog import Function
+from planner.catalog import Catalog, Function
 from planner.scalar import Call, Literal, Scalar, is_deterministic
 from udf import registry
 from udf.cast import resolve_cast
+from udf.user import Kind, bind_user
 
 # Chains of one operator, such as a || b || c …, become as deep as they are long.
 MAX_DEPTH = 200
@@ -239,18 +241,66 @@ def _negation(node: exp.Expression, place: Place) -> Scalar:
 
 def _call(node: exp.Expression, place: Place) -> Scalar:
     name = node.name.upper()
+    user = user_function(node, place.context.catalog)
+    if user is not None:
+        return _user_call(user, node, place)
     if name in refusals.NOT_SCALAR:
         special = place.special(node) if place.special is not None else None
         if special is None:
             raise refusals.of_special(node, place.clause)
         return special
     refusals.check_arguments(node)
-    if registry.lookup(name) is None and isinstance(place.context.catalog.get((node.name,)), Function):
-        raise UnsupportedError(
-            f"function '{node.name}' of a user cannot be called in this version", position=position_of(node)
-        )
-    spelled = name if registry.lookup(name) else node.meta.get("name", name)
-    return function_call(spelled, tuple([_argument(a, place) for a in node.expressions]), node)
+    if registry.lookup(name) is None:
+        raise _unknown_function(node, place)
+    return function_call(name, tuple([_argument(a, place) for a in node.expressions]), node)
+
+
+def user_function(node: exp.Expression, catalog: Catalog) -> Function | None:
+    """The user's function that a call means; None where it means one that is built in, or none at all."""
+    if not isinstance(node, exp.Anonymous):
+        return None
+    qualifiers: tuple[str, ...] = node.meta.get("qualifiers", ())
+    built_in = registry.lookup(node.name) is not None or node.name in refusals.NOT_SCALAR
+    return catalog.function((*qualifiers, node.name), built_in=built_in)
+
+
+def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar:
+    """A call of a user's function: by its content, so that the same under another name is the same."""
+    user = function.user
+    if user.kind is Kind.TABLE:
+        hint = f"write FROM …, LATERAL TABLE({function.display}(…))"
+        raise PlanError(f"'{function.display}' is a table function", hint=hint, position=position_of(node))
+    if user.kind is Kind.AGGREGATE:
+        special = place.special(node) if place.special is not None else None
+        if special is None:
+            raise refusals.of_special(node, place.clause)
+        return special
+    refusals.check_arguments(node)
+    args, _, result = user_arguments(function, node, place)
+    deterministic = user.deterministic and all(map(is_deterministic, args))
+    return Call(user.identity, args, result, deterministic, position_of(node))
+
+
+def user_arguments(
+    function: Function, node: exp.Expression, place: Place
+) -> tuple[tuple[Scalar, ...], tuple[DataType, ...], DataType]:
+    """The arguments of a call with the casts that the parameters ask for, their types, and the type of the result."""
+    args = [_argument(a, place) for a in node.expressions]
+    try:
+        types, result = bind_user(function.user, function.display, [_plain_time(a.type) for a in args])
+    except PlanError as error:
+        raise error.at(position_of(node)) from None
+    return tuple(implicit_cast(a, t, node) for a, t in zip(args, types, strict=True)), types, result
+
+
+def _unknown_function(node: exp.Expression, place: Place) -> UnknownObject:
+    """It may come later: a job of the folder that names it waits."""
+    spelled = node.meta.get("name", node.name)
+    near = registry.suggest(node.name) or next(
+        iter(get_close_matches(node.name.lower(), place.context.catalog.names(Function), 1)), None
+    )
+    hint = f"did you mean {near}?" if near else None
+    return UnknownObject(f"unknown function '{spelled}'", hint=hint, position=position_of(node))
 
 
 def _argument(node: exp.Expression, place: Place) -> Scalar:

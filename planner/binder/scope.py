@@ -12,11 +12,16 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError
+from parser.statements import CreateFunction
 from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
 from planner.scalar import UTC, Call, ColumnRef, Scalar, is_deterministic, walk
 from planner.zones import uses_zone, zone_of
+from udf.user import UserFunction
+
+# Finds out what a CREATE FUNCTION names; SqlError where it names nothing.
+Load = Callable[[CreateFunction], UserFunction]
 
 # Functions whose value is that of the epoch: not deterministic, but alike for all jobs.
 EPOCH_FUNCTIONS = frozenset(
@@ -96,13 +101,14 @@ def did_you_mean(name: str, known: Sequence[str], kind: str) -> str | None:
 
 @dataclass(frozen=True)
 class Context:
-    """What a statement is bound in. `ctes` are the common tables in reach."""
+    """What a statement is bound in. `ctes` are the common tables in reach; `load` (None: there is none) finds functions."""
 
     catalog: Catalog
     settings: Mapping[str, str]
     job: str = ""
     place: int = 0
     ctes: Mapping[str, Query] = field(default_factory=dict)
+    load: Load | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property

@@ -29,7 +29,7 @@ def _fold(call: Call) -> Scalar:
     if not call.deterministic or not all(isinstance(a, Literal) for a in call.args) or not call.args or uses_zone(call):
         return call
     definition = registry.lookup(call.function)
-    if definition is None:
+    if definition is None or definition.external:
         return call
     args = [a for a in call.args if isinstance(a, Literal)]
     vectors = [Vector(pa.scalar(a.value, a.type.arrow)) for a in args]

@@ -18,6 +18,7 @@ CREATE TEMPORARY SYSTEM FUNCTION IF NOT EXISTS f AS 'module.f' LANGUAGE PYTHON;
 -->   language: PYTHON
 -->   temporary: True
 -->   if_not_exists: True
+-->   system: True
 
 CREATE FUNCTION c.d.f AS 'org.F';
 --> CreateFunction
@@ -102,6 +103,7 @@ SHOW JOBS; DESCRIBE a.b; DESC EXTENDED t; USE CATALOG c; USE c.d;
 -->   name: a, b
 --> Describe
 -->   name: t
+-->   extended: True
 --> Use
 -->   name: c
 -->   catalog: True
@@ -121,3 +123,20 @@ SET; SET 'a.b' = 'it''s'; SET table.exec.mini-batch.size = 100; RESET 'a.b'; RES
 --> Reset
 --> Reset
 -->   key: a.b
+
+CREATE FUNCTION f AS 'module.f' LANGUAGE PYTHON USING FILE 'functions/module.py'; DESCRIBE FUNCTION EXTENDED d.f; DROP TEMPORARY SYSTEM FUNCTION IF EXISTS f;
+--> CreateFunction
+-->   name: f
+-->   class_name: module.f
+-->   language: PYTHON
+-->   file: functions/module.py
+--> Describe
+-->   name: d, f
+-->   function: True
+-->   extended: True
+--> Drop
+-->   kind: FUNCTION
+-->   name: f
+-->   temporary: True
+-->   if_exists: True
+-->   system: True

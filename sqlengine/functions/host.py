@@ -1,0 +1,168 @@
+"""A module's worker, whatever its functions do to it: it is started when it is needed, started again when it was lost,
+and the rows that cost it its life are found and set aside."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from sqlengine.functions.process import Limits, Lost, WorkerProcess
+from sqlengine.functions.protocol import Header
+
+Failure = tuple[int, str]
+# Blobs for the rows from start to end, and what else the request says.
+Ask = Callable[[int, int], tuple[dict[str, object], list[pa.Buffer]]]
+Take = Callable[[int, int, list[pa.Buffer]], None]
+
+_DESCRIBE_S = 20.0
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A function with the schemas of its arguments and of its result. `whole`: it is called for whole batches, so that
+    nobody knows which row a hang belongs to."""
+
+    place: str
+    schemas: tuple[pa.Schema, ...]
+    whole: bool = False
+    number: int = field(default_factory=lambda: next(_numbers))
+
+
+class ModuleHost:
+    """The functions of one content. Any thread may call; calls wait for one another."""
+
+    def __init__(self, content: str, folder: Path, limits: Limits, on_broken: Callable[[str, str], None]) -> None:
+        self.content = content
+        self.folder = folder
+        self.limits = limits
+        self._on_broken = on_broken
+        self._lock = threading.RLock()
+        self._worker: WorkerProcess | None = None
+        self._failures: dict[str, deque[float]] = {}
+        self._broken: dict[str, str] = {}
+        self.restarts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs now, if one does."""
+        worker = self._worker
+        return None if worker is None else worker.pid
+
+    def describe(self, place: str) -> Header:
+        """What the worker says of a function: {'spec'}, or {'error', 'hint'}."""
+        with self._lock:
+            try:
+                return self._started().ask({"op": "describe", "place": place}, row_s=_DESCRIBE_S)[0]
+            except Lost as lost:
+                self._worker = None
+                return {"error": f"the module cannot be imported: {lost.reason}", "hint": None}
+
+    def start(self) -> None:
+        """Makes the process ready before the first row comes, and forgets what went wrong before."""
+        with self._lock:
+            self._broken.clear()
+            self._failures.clear()
+            self._started()
+
+    def stop(self) -> None:
+        with self._lock:
+            worker, self._worker = self._worker, None
+            if worker is not None:
+                worker.kill()
+
+    def run(self, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
+        """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order; gives the rows that
+        have no answer, with the reason. Rows that kill or block the worker are found by where it was, or by halving."""
+        failures: list[Failure] = []
+        waiting = [(0, rows)]
+        with self._lock:
+            while waiting:
+                start, end = waiting.pop()
+                broken = self._broken.get(binding.place)
+                if broken is not None:
+                    failures += [(row, broken) for row in range(start, end)]
+                    continue
+                try:
+                    done = self._once(binding, start, end, rows, ask, take, failures)
+                    if done < end - start:  # memory was short: the rest gets a new process
+                        self._note(binding.place, "it needs more memory than it may have")
+                        self._drop()
+                        waiting.append((start + done, end))
+                except Lost as lost:
+                    self._worker = None
+                    waiting += self._around(binding, start, end, lost, failures)
+        return sorted(failures)
+
+    def _once(
+        self, binding: Binding, start: int, end: int, rows: int, ask: Ask, take: Take, failures: list[Failure]
+    ) -> int:
+        worker = self._started()
+        if binding.number not in worker.bound:
+            request = {"op": "bind", "id": binding.number, "place": binding.place}
+            answer, _ = worker.ask(request, [s.serialize() for s in binding.schemas], row_s=_DESCRIBE_S)
+            assert "error" not in answer
+            worker.bound.add(binding.number)
+        about, blobs = ask(start, end)
+        limit = self._limit(binding, end - start, rows)
+        answer, parts = worker.ask({"op": "call", "id": binding.number, "rows": end - start, **about}, blobs, limit)
+        failed, done = answer["failures"], answer["done"]
+        assert isinstance(failed, list)
+        assert isinstance(done, int)
+        failures += [(start + row, reason) for row, reason in failed]
+        take(start, start + done, parts)
+        return done
+
+    def _limit(self, binding: Binding, part: int, rows: int) -> float:
+        """A part of a batch has to be done in its part of the time: the halves of a search do not add up to minutes."""
+        return self.limits.call_s * max(part / rows, 0.125) if binding.whole else self.limits.row_s
+
+    def _around(
+        self, binding: Binding, start: int, end: int, lost: Lost, failures: list[Failure]
+    ) -> Sequence[tuple[int, int]]:
+        """What is left to do after a loss: all but the row at fault, or two halves to find it in. Last comes first."""
+        if end - start == 1:
+            row = start
+        elif lost.start >= 0 and not binding.whole:
+            row = start + lost.start
+        else:
+            first, last = (start + lost.start, start + lost.end) if lost.start >= 0 else (start, end)
+            if last - first == 1:
+                row = first
+            else:
+                middle = (first + last) // 2
+                parts = [(start, first), (first, middle), (middle, last), (last, end)]
+                return [p for p in reversed(parts) if p[0] < p[1]]
+        self._note(binding.place, lost.reason)
+        failures.append((row, f"{binding.place}: {lost.reason}"))
+        return [p for p in ((row + 1, end), (start, row)) if p[0] < p[1]]
+
+    def _note(self, place: str, reason: str) -> None:
+        """Counts a loss; after too many the function is switched off, which is told to whom it concerns."""
+        now = time.monotonic()
+        times = self._failures.setdefault(place, deque())
+        times.append(now)
+        while times[0] < now - self.limits.failures_s:
+            times.popleft()
+        if len(times) >= self.limits.failures and place not in self._broken:
+            why = f"function {place} is switched off after {len(times)} failures, the last: {reason}"
+            self._broken[place] = why
+            self._on_broken(f"{place}@{self.content[:16]}", why)
+
+    def _started(self) -> WorkerProcess:
+        if self._worker is None:
+            self._worker = WorkerProcess(self.folder, self.limits)
+            self.restarts += 1
+        return self._worker
+
+    def _drop(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None

@@ -1,0 +1,176 @@
+"""Kernels of users' functions: the same contract as all others (values and an error mask, nothing raised for data), with
+the work done by the module's worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import DataType
+from sqlengine.functions.host import Binding, Failure
+from sqlengine.functions.pool import POOL
+from sqlengine.functions.protocol import batch_blob, read_batch
+from udf.arrays import valid
+from udf.registry import Kernel, KernelContext
+from udf.user import UserFunction, columns_of, parameters_for
+from udf.vector import BoolArray, Errors, Vector
+
+ROW = "#row"
+
+
+def kernel_of(function: UserFunction) -> Kernel:
+    """The kernel of a scalar function. A table function's or aggregate's has other forms: `expand`, `UserAggregate`."""
+    calls: dict[tuple[tuple[DataType, ...], DataType], ScalarKernel] = {}
+
+    def kernel(args: Sequence[Vector], ctx: KernelContext) -> Vector:
+        key = (ctx.arg_types, ctx.result_type)
+        found = calls.get(key)
+        if found is None:
+            found = calls[key] = ScalarKernel(function, ctx.arg_types, ctx.result_type)
+        return found(args, ctx.num_rows)
+
+    return kernel
+
+
+def field_of(name: str, kind: DataType, *, null: bool = True) -> pa.Field:
+    return pa.field(name, kind.arrow, null, {"sql": str(kind.plain)})
+
+
+def argument_schema(types: Sequence[DataType]) -> pa.Schema:
+    return pa.schema([pa.field(f"a{i}", t.arrow) for i, t in enumerate(types)])
+
+
+def errors_of(failures: Sequence[Failure], rows: int) -> Errors | None:
+    """Failures as an error mask."""
+    if not failures:
+        return None
+    mask, codes = np.zeros(rows, np.bool_), np.zeros(rows, np.int32)
+    reasons: dict[str, int] = {}
+    for row, reason in failures:
+        mask[row], codes[row] = True, reasons.setdefault(reason, len(reasons))
+    return Errors(mask, codes, tuple(reasons))
+
+
+def shown_rows(function: UserFunction, args: Sequence[Vector], rows: int) -> BoolArray | None:
+    """The rows that the function sees: not those with an error in an argument, and none with a NULL where its parameter
+    takes none. None: all."""
+    keep: BoolArray | None = None
+    for arg, parameter in zip(args, parameters_for(function, len(args)), strict=True):
+        masks = [] if arg.errors is None else [~arg.errors.mask]
+        values = arg.values
+        if not parameter.takes_null and (isinstance(values, pa.Scalar) or values.null_count):
+            masks.append(valid(arg.array(rows), rows))
+        for mask in masks:
+            if not mask.all():
+                keep = mask if keep is None else keep & mask
+    return keep
+
+
+def arguments(args: Sequence[Vector], rows: int, schema: pa.Schema, keep: BoolArray | None) -> pa.RecordBatch:
+    """The arguments of the rows to be shown, as they travel."""
+    columns = [a.array(rows) for a in args]
+    columns = [c if c.type.equals(f.type) else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return batch if keep is None else batch.filter(pa.array(keep))
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """Parts of a batch as a worker is asked for them; a function without arguments has rows all the same."""
+
+    batch: pa.RecordBatch
+    whole: int
+
+    def __call__(self, start: int, end: int) -> tuple[dict[str, object], list[pa.Buffer]]:
+        part = self.batch if end - start == self.whole else self.batch.slice(start, end - start)
+        return {}, [batch_blob(part)]
+
+
+class ScalarKernel:
+    """A scalar function for arguments of certain types."""
+
+    def __init__(self, function: UserFunction, types: Sequence[DataType], result: DataType) -> None:
+        self._function = function
+        self._schema = argument_schema(types)
+        # Whether None is an error is the function's own affair: a row that it does not see is NULL in any case.
+        self._result = pa.schema([field_of("value", result, null=function.gives_null)])
+        self._kind = result.arrow
+        self._binding = Binding(function.place, (self._schema, self._result), function.vectorized)
+
+    def __call__(self, args: Sequence[Vector], rows: int) -> Vector:
+        keep = shown_rows(self._function, args, rows)
+        count = rows if keep is None else int(keep.sum())
+        if count == 0:
+            return Vector(pa.nulls(rows, self._kind))
+        batch = arguments(args, rows, self._schema, keep)
+        parts: list[pa.Array] = []
+        at = 0
+
+        def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
+            nonlocal at
+            if start > at:
+                parts.append(pa.nulls(start - at, self._kind))
+            parts.append(read_batch(blobs[0], self._result).column(0))
+            at = end
+
+        failures = POOL.host(self._function.content).run(self._binding, count, _Slices(batch, count), take)
+        if at < count:
+            parts.append(pa.nulls(count - at, self._kind))
+        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        if keep is None:
+            return Vector(values, errors_of(failures, rows))
+        places = np.flatnonzero(keep)
+        index = np.full(rows, -1, np.int64)
+        index[places] = np.arange(count)
+        spread = values.take(pa.array(index, mask=~keep))
+        return Vector(spread, errors_of([(int(places[row]), reason) for row, reason in failures], rows))
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """What a table function gave: `rows[i]` is the input row that output row i came from (ascending), `columns` are the
+    function's, `errors` the input rows that it failed for (which have no output)."""
+
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+    columns: tuple[pa.Array, ...]
+    errors: Errors | None
+
+
+class TableKernel:
+    """A table function for arguments of certain types."""
+
+    def __init__(self, function: UserFunction, types: Sequence[DataType]) -> None:
+        self._function = function
+        self._schema = argument_schema(types)
+        fields = [field_of(name, kind) for name, kind in columns_of(function)]
+        self._result = pa.schema([pa.field(ROW, pa.int32()), *fields])
+        self._binding = Binding(function.place, (self._schema, self._result))
+
+    def __call__(self, args: Sequence[Vector], rows: int) -> Expanded:
+        keep = shown_rows(self._function, args, rows)
+        places = np.arange(rows) if keep is None else np.flatnonzero(keep)
+        found: list[tuple[int, pa.RecordBatch]] = []
+        failures: list[Failure] = []
+        if len(places):
+            batch = arguments(args, rows, self._schema, keep)
+
+            def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
+                found.append((start, read_batch(blobs[0], self._result)))
+
+            failures = POOL.host(self._function.content).run(
+                self._binding, len(places), _Slices(batch, len(places)), take
+            )
+        origins = [b.column(0).to_numpy(zero_copy_only=False).astype(np.int64) + start for start, b in found]
+        origin = np.concatenate(origins) if origins else np.empty(0, np.int64)
+        columns = [
+            pa.concat_arrays([b.column(i) for _, b in found]) if found else pa.array([], self._result.field(i).type)
+            for i in range(1, len(self._result))
+        ]
+        good = ~np.isin(origin, [row for row, _ in failures]) if failures else np.ones(len(origin), np.bool_)
+        if not good.all():
+            origin, columns = origin[good], [c.filter(pa.array(good)) for c in columns]
+        errors = errors_of([(int(places[row]), reason) for row, reason in failures], rows)
+        return Expanded(places[origin].astype(np.int64), tuple(columns), errors)

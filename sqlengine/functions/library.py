@@ -1,0 +1,168 @@
+"""Where functions come from: CREATE FUNCTION and entry points to what plans know of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import msgspec
+
+from parser.errors import JobError, PlanError, SqlError, UnsupportedError
+from parser.statements import CreateFunction
+from sqlengine.functions.kernels import kernel_of
+from sqlengine.functions.pool import POOL
+from sqlengine.functions.process import Limits
+from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
+from udf.registry import register_user
+from udf.user import UserFunction, definition_of, type_named
+
+GROUP = "sqlengine.functions"
+
+
+@dataclass(frozen=True)
+class Library:
+    """`store`: where sources are kept by content; `folders`: where modules may come from. `anywhere`: also from any file
+    and installed package, for scripts that their own user runs. Travels to the process that plans."""
+
+    store: Path
+    folders: tuple[Path, ...]
+    anywhere: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    def load(self, statement: CreateFunction, pinned: Mapping[str, str]) -> UserFunction:
+        """What the statement names, from the content that `pinned` has for its module, else as the files are now. SqlError
+        that says what is missing or wrong."""
+        place = checked_place(statement.class_name)
+        content = pinned.get(key_of(statement))
+        if content is None:
+            content = self._keep(self._find(place, statement.file))
+        return self._function(content, place)
+
+    def entry_points(self) -> Iterable[tuple[str, UserFunction | SqlError]]:
+        """Functions that installed packages offer, by name; the reason where one cannot be used."""
+        for point in entry_points(group=GROUP):
+            place = point.value.replace(":", ".")
+            try:
+                sources = self._installed(place)
+                if sources is None:
+                    raise JobError(f"module '{point.module}' of entry point '{point.name}' is not installed")
+                yield point.name.lower(), self._function(self._keep(sources), place)
+            except SqlError as error:
+                yield point.name.lower(), error
+
+    def activate(self, functions: Iterable[UserFunction]) -> None:
+        """Makes functions callable in this process, and their workers ready."""
+        for function in functions:
+            host = POOL.add(function.content, ModuleStore(self.store).sources(function.content), self.limits)
+            register_user(definition_of(function, kernel_of(function)))
+            host.start()
+
+    def _keep(self, sources: Sources) -> str:
+        ModuleStore(self.store).put(sources)
+        return sources.content
+
+    def _function(self, content: str, place: str) -> UserFunction:
+        store = ModuleStore(self.store)
+        known = store.function(content, place)
+        if known is None:
+            host = POOL.add(content, store.sources(content), self.limits)
+            known = _understood(host.describe(place), content, place)
+            store.learn(known)
+        return known
+
+    def _find(self, place: str, file: str | None) -> Sources:
+        module = place.rpartition(".")[0]
+        if file is not None:
+            return self._file(module, file)
+        for folder in self.folders:
+            found = collect(module, folder)
+            if found is not None:
+                self._check(folder, found, f"module '{module}'")
+                return found
+        found = self._installed(place) if self.anywhere else None
+        if found is None:
+            looked = ", ".join(f"'{f}'" for f in self.folders) or "no folder"
+            raise JobError(
+                f"there is no module '{module}'",
+                detail=f"looked in {looked}",
+                hint=f"put {module.partition('.')[0]}.py there, or name it: USING FILE '…'",
+            )
+        return found
+
+    def _file(self, module: str, file: str) -> Sources:
+        paths = [Path(file)] if Path(file).is_absolute() else [f / file for f in self.folders]
+        path = next((p for p in paths if p.is_file()), None)
+        if path is None or (not self.anywhere and not inside(path, self.folders)):
+            self._refuse(f"file '{file}'", missing=path is None)
+        assert path is not None
+        if path.suffix != ".py" or path.stem != module:
+            raise JobError(
+                f"module '{module}' is not what '{file}' holds",
+                detail="the module of a file m.py is m",
+                hint=f"write AS '{path.stem}.…'",
+            )
+        found = collect(module, path.parent)
+        assert found is not None
+        self._check(path.parent, found, f"file '{file}'")
+        return found
+
+    def _installed(self, place: str) -> Sources | None:
+        folder = installed(place)
+        return None if folder is None else collect(place.rpartition(".")[0], folder, siblings=False)
+
+    def _check(self, folder: Path, sources: Sources, what: str) -> None:
+        """Links do not lead out of the folders."""
+        if not self.anywhere and not all(inside(folder / name, self.folders) for name in sources.files):
+            self._refuse(what, missing=False)
+
+    def _refuse(self, what: str, *, missing: bool) -> None:
+        folders = ", ".join(f"'{f}'" for f in self.folders)
+        if missing and self.anywhere:
+            raise JobError(f"{what} does not exist", detail=f"looked in {folders}")
+        raise JobError(
+            f"{what} is not in the folder that functions come from",
+            detail=f"that is {folders}",
+            hint="put the file there, or start the server with --functions DIR",
+        )
+
+
+def key_of(statement: CreateFunction) -> str:
+    """What a job's version knows a module by."""
+    return statement.file or statement.class_name.rpartition(".")[0]
+
+
+def checked_place(text: str) -> str:
+    """'module.name', if it is one."""
+    parts = text.split(".")
+    if len(parts) < 2 or not all(p.isidentifier() for p in parts):
+        raise PlanError(f"'{text}' is not module.name", hint="write AS 'module.function' LANGUAGE PYTHON")
+    return text
+
+
+def _understood(answer: Mapping[str, object], content: str, place: str) -> UserFunction:
+    """The worker's answer as a function whose types exist."""
+    if "error" in answer:
+        hint = answer["hint"]
+        told = str(hint) if hint else None
+        raise JobError(f"function '{place}' cannot be used", detail=str(answer["error"]), hint=told)
+    spec = answer["spec"]
+    assert isinstance(spec, dict)
+    function = msgspec.convert({**spec, "place": place, "content": content}, UserFunction)
+    for parameter in function.parameters:
+        _check_type(place, f"parameter '{parameter.name}'", parameter.type)
+    _check_type(place, "the result", function.result)
+    if function.kind == "table" and not function.result_type.names:
+        raise UnsupportedError(
+            f"function '{place}' cannot be used", detail="a table function's result type is a ROW<…>"
+        )
+    return function
+
+
+def _check_type(place: str, what: str, text: str) -> None:
+    try:
+        type_named(text)
+    except SqlError as error:
+        detail = f"{what}: {error.message}" + (f" ({error.detail})" if error.detail else "")
+        raise JobError(f"function '{place}' cannot be used", detail=detail, hint=error.hint) from None

@@ -1,0 +1,118 @@
+"""What a user's module imports: `from sqlengine import udf, udtf, udaf`. The decorators only note what is declared, so
+that a decorated function stays the function that it was, to be called and tested as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar, overload
+
+F = TypeVar("F", bound=Callable[..., object])
+
+MARK = "__sqlengine__"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What stood in the decorator; types are SQL's words, None where the type hints say them."""
+
+    kind: Literal["scalar", "table", "aggregate"]
+    deterministic: bool = True
+    vectorized: bool = False
+    result_type: str | None = None
+    input_types: tuple[str, ...] | None = None
+
+
+@overload
+def udf(function: F, /) -> F: ...
+
+
+@overload
+def udf(
+    *,
+    deterministic: bool = True,
+    vectorized: bool = False,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
+) -> Callable[[F], F]: ...
+
+
+def udf(
+    function: F | None = None,
+    /,
+    *,
+    deterministic: bool = True,
+    vectorized: bool = False,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
+) -> F | Callable[[F], F]:
+    """A scalar function: a value for each row. Its type hints are its signature, or SQL types: `result_type`,
+    `input_types`. `vectorized`: it takes pyarrow arrays and gives one of the same length. A function whose value may
+    differ for equal arguments must say `deterministic=False`: it is never merged or computed once for several rows."""
+    return _declare("scalar", function, deterministic, vectorized, result_type, input_types)
+
+
+@overload
+def udtf(function: F, /) -> F: ...
+
+
+@overload
+def udtf(
+    *, deterministic: bool = True, result_type: str | None = None, input_types: Sequence[str] | None = None
+) -> Callable[[F], F]: ...
+
+
+def udtf(
+    function: F | None = None,
+    /,
+    *,
+    deterministic: bool = True,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
+) -> F | Callable[[F], F]:
+    """A table function: any number of rows for each row, as an iterable of values, tuples, dataclasses or NamedTuples:
+    `-> Iterator[tuple[str, int]]`. `result_type` names columns: 'ROW<word STRING, length BIGINT>'."""
+    return _declare("table", function, deterministic, False, result_type, input_types)
+
+
+@overload
+def udaf(cls: F, /) -> F: ...
+
+
+@overload
+def udaf(
+    *, deterministic: bool = True, result_type: str | None = None, input_types: Sequence[str] | None = None
+) -> Callable[[F], F]: ...
+
+
+def udaf(
+    cls: F | None = None,
+    /,
+    *,
+    deterministic: bool = True,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
+) -> F | Callable[[F], F]:
+    """An aggregate: a class with `create_accumulator(self)`, `accumulate(self, acc, …)` and `get_value(self, acc)`, and
+    where rows are taken back or parts put together `retract(self, acc, …)` and `merge(self, acc, other)`. The accumulator
+    is plain data (numbers, text, lists, dicts, dataclasses): it is kept with the state of the job. Methods change it, or
+    give another one."""
+    return _declare("aggregate", cls, deterministic, False, result_type, input_types)
+
+
+def _declare(
+    kind: Literal["scalar", "table", "aggregate"],
+    function: F | None,
+    deterministic: bool,
+    vectorized: bool,
+    result_type: str | None,
+    input_types: Sequence[str] | None,
+) -> F | Callable[[F], F]:
+    inputs = None if input_types is None else tuple(input_types)
+    declaration = Declaration(kind, deterministic, vectorized, result_type, inputs)
+
+    def declare(declared: F) -> F:
+        setattr(declared, MARK, declaration)
+        return declared
+
+    return declare if function is None else declare(function)
