@@ -15,12 +15,12 @@ from rules.condition import Condition, Opaque, Variable
 from rules.counters import Counters
 from rules.formula import FALSE_LEAF, Index, NodeTable, constant_of, finish, lower
 from rules.group import Group, make_group
-from rules.java_regex import JavaRegex
 from rules.leaves import LeafTable, expected_share
 from rules.logic import TRUE
 from rules.options import Options
 from rules.part import Part
 from rules.ragged import Ints
+from udf.java_regex import JavaRegex
 
 
 def compile_part(rules: Mapping[str, Condition], options: Options, counters: Counters) -> Part:

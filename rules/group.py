@@ -13,7 +13,6 @@ from rules.cache import EMPTY_SLOT, NULL_SLOT, Hits, Lost, Slots, SlotStore, Val
 from rules.columns import Columns, Mask
 from rules.condition import Variable
 from rules.counters import Counters
-from rules.java_regex import JavaRegex
 from rules.leaves import Between, Equal, Matching, Network, Nothing
 from rules.like import LikePattern
 from rules.logic import TRUE
@@ -27,6 +26,7 @@ from rules.matchers.ranges import Places, RangeMatcher
 from rules.matchers.regexes import regex_matcher
 from rules.options import Options
 from rules.ragged import Ints
+from udf.java_regex import JavaRegex
 
 Numbered: TypeAlias = Sequence[tuple[int, Matching]]
 

@@ -1,94 +1,115 @@
-"""Java's regular expressions, translated for RE2 (as Arrow calls it) where both mean the same, and for the `regex`
-package, with a timeout, always. Never `re`: it holds the GIL for as long as a catastrophic pattern runs.
+"""Java's regular expressions, translated for RE2 (as Arrow calls it), for the `regex` package and for Hyperscan.
 
-A pattern is read once into pieces. What RE2 lacks (lookaround, back references, possessive quantifiers, multi-line
-anchors) or reads otherwise marks the whole pattern as one for `regex`; what differs only beyond ASCII (ignoring case,
-`\\b`) marks it as one for RE2 over ASCII, and `$` as one for values that do not end in a line break."""
+The dialects agree on most of the syntax and differ on what it means: `$` and `.` know five line terminators in Java,
+`\\w \\d \\s` and caseless letters are ASCII, `\\b` is not, `[a&&[b]]` intersects. So a pattern is parsed and written
+anew (`java_parser.py`). RE2 takes linear time and is asked wherever it means the same; the `regex` package knows all
+the rest, and goes back and tries again, without end in bad cases: it is asked with a timeout. What is in none of them,
+or seldom and hard (classes of all of Unicode by flag), is an error. Never `re`: it holds the GIL meanwhile."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import regex
 
+from parser.errors import SqlError, UnsupportedError
 from udf.arrays import is_ascii
-from udf.java_regex_classes import InvalidRegex, UnsupportedRegex, quoted_character
-from udf.java_regex_reader import Reader
+from udf.java_parser import Parser
+from udf.java_text import BadPattern, NotTranslated, Source
 
-__all__ = ["TIMEOUT_S", "JavaRegex", "UnsupportedRegex", "quote_re2", "translate"]
-
-TIMEOUT_S = 1.0
-
-
-class Search(Protocol):
-    """A compiled pattern of the `regex` package."""
-
-    groups: int
-
-    def search(self, string: str, *, timeout: float) -> regex.Match[str] | None: ...
-
-    def sub(self, repl: object, string: str, *, timeout: float) -> str: ...
+_TERMINATORS = "\n\r\x85\u2028\u2029"
 
 
 @dataclass(frozen=True)
 class JavaRegex:
-    """A translated pattern. `re2` is None where RE2 cannot or would match otherwise, and is right for ASCII values only
-    if `re2_ascii_only`, for values that do not end in a line break if `re2_no_line_ends`. Its group n is named gn there. `pattern` is for `regex`
-    (version 1). `steady` are the groups that take part in every match
-    exactly once, 0 always; `min_width` is the shortest match."""
+    """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over UTF-8. `least`: shorter
+    texts do not match. `tame`: `exact` takes time at most quadratic in the length of the text, whatever that is.
+    `groups`: their number, without group 0; `steady` are those that take part in every match exactly once, 0 always."""
 
-    pattern: str
-    re2: str | None
-    re2_ascii_only: bool
-    re2_no_line_ends: bool
-    groups: int
-    steady: frozenset[int]
-    min_width: int
+    text: str
+    least: int = field(compare=False)
+    tame: bool = field(compare=False)
+    exact: regex.Pattern[str] = field(compare=False)
+    superset: bytes = field(compare=False)
+    groups: int = field(compare=False)
+    steady: frozenset[int] = field(compare=False)
+    _re2: str | None = field(compare=False)
+    _re2_ascii_only: bool = field(compare=False)
+    _re2_same_spans: bool = field(compare=False)
+    _line_ends: frozenset[str] = field(compare=False)
+    _whole_end: bool = field(compare=False)
 
     @cached_property
-    def compiled(self) -> Search:
-        compiled: Search = regex.compile(self.pattern, regex.VERSION1)
-        return compiled
-
-    def re2_for(self, values: pa.Array) -> str | None:
-        """The pattern for RE2 if it means the same for all of these values."""
-        if self.re2 is None or (self.re2_ascii_only and not is_ascii(values)):
+    def re2(self) -> str | None:
+        """The pattern for RE2, group n named gn; None where it cannot say the same or would be too large."""
+        try:
+            pc.match_substring_regex(pa.array([""]), self._re2 or "(")
+        except pa.ArrowInvalid:
             return None
-        return None if self.re2_no_line_ends and has_line_end(values) else self.re2
+        return self._re2
+
+    def re2_for(self, values: pa.Array, *, places: bool = True) -> str | None:
+        """The pattern for RE2 if it is found in the same of these values; if at the same `places`, unless that does not
+        matter."""
+        if self.re2 is None or (places and not self._re2_same_spans) or (self._re2_ascii_only and not is_ascii(values)):
+            return None
+        return None if self._line_ends and _has_line_end(values) else self.re2
+
+    def re2_texts(self, text: str) -> tuple[str, ...]:
+        """Texts of which `re2` must be found in one for the pattern to be found in `text`; none: RE2 is no help."""
+        if self.re2 is None or (self._re2_ascii_only and not text.isascii()):
+            return ()
+        if not self._line_ends or text[-1:] not in _TERMINATORS or not text:
+            return (text,)
+        if self._whole_end or len(self._line_ends) > 1:
+            return ()
+        if "unix" in self._line_ends:
+            return (text, text[:-1]) if text[-1] == "\n" else (text,)
+        return (text, text[:-2] if text.endswith("\r\n") else text[:-1])
 
 
 @lru_cache(maxsize=4096)
-def translate(pattern: str) -> JavaRegex | None:
-    """The translated pattern; None where Java refuses it. UnsupportedRegex for what Java has and this version has not."""
+def translate(pattern: str) -> JavaRegex:
+    """SqlError where Java would refuse the pattern, UnsupportedError where the engine does not know the construct."""
     try:
-        result = _read(pattern)
-        _ = result.compiled
-    except InvalidRegex:
-        return None
+        return _translate(pattern)
+    except NotTranslated as error:
+        raise UnsupportedError(
+            f"regular expression '{pattern}' uses {error}",
+            hint="write it another way; the rest of Java's dialect works",
+        ) from None
     except RecursionError:
-        raise UnsupportedRegex("a regular expression is nested too deeply") from None
-    except regex.error as error:
-        raise UnsupportedRegex(f"regular expression '{pattern}' is not supported: {error}") from None
-    return result
+        raise UnsupportedError(f"regular expression '{pattern}' is nested too deep") from None
+    except (BadPattern, regex.error) as error:
+        raise SqlError(f"invalid regular expression '{pattern}'", detail=str(error)) from None
 
 
-def _read(pattern: str) -> JavaRegex:
-    reader = Reader(pattern)
-    text, re2, width = reader.whole()
-    usable = reader.re2 and (not reader.ascii_only or pattern.isascii())
-    steady = frozenset(range(reader.groups + 1)) - reader.loose
-    return JavaRegex(text, re2 if usable else None, reader.ascii_only, reader.at_end, reader.groups, steady, width)
+def _translate(pattern: str) -> JavaRegex:
+    parser = Parser(Source(pattern))
+    piece = parser.alternation()
+    if not parser.source.at_end:
+        raise BadPattern("unmatched closing ')'")
+    if any(number <= parser.groups for number in parser.ahead):
+        raise NotTranslated("a back-reference to a group behind it")
+    return JavaRegex(
+        pattern,
+        piece.least,
+        parser.choices <= 1,
+        regex.compile(piece.exact, regex.VERSION1 | regex.UNICODE),
+        piece.superset.encode("latin-1"),
+        parser.groups,
+        frozenset(range(parser.groups + 1)) - parser.uneven,
+        piece.re2 if parser.re2 else None,
+        parser.ascii_only,
+        parser.same_spans,
+        frozenset(parser.line_ends),
+        parser.whole_end,
+    )
 
 
-def has_line_end(values: pa.Array) -> bool:
+def _has_line_end(values: pa.Array) -> bool:
     """Whether a value ends in what Java takes for a line break."""
     return bool(pc.any(pc.match_substring_regex(values, r"[\n\r\x{85}\x{2028}\x{2029}]\z")).as_py())
-
-
-def quote_re2(text: str) -> str:
-    """A literal for RE2."""
-    return "".join(quoted_character(c) for c in text)

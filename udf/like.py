@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from parser.errors import PlanError
 from parser.types import BOOLEAN, DataType
 from udf.arrays import RowError, errors_of, is_constant, rows_of
-from udf.java_regex import quote_re2
+from udf.java_text import quote_re2
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Positional, nullable, text
 from udf.vector import Vector

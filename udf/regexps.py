@@ -3,59 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import UnsupportedError
+from parser.errors import SqlError, UnsupportedError
 from parser.types import BOOLEAN, STRING, DataType
 from udf.arrays import RowError, errors_of, is_constant, null_where, row_errors
-from udf.java_regex import TIMEOUT_S, JavaRegex, UnsupportedRegex, translate
+from udf.java_regex import translate
 from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.searches import found, known, searched
 from udf.signatures import ResultRule, always_nullable, gives, int_, takes, text
 from udf.vector import Vector
-
-T = TypeVar("T")
 
 _STRING = pa.string()
 
 
 def regexp_matches(value: str, pattern: str) -> bool:
     """REGEXP for one value; FALSE for a pattern that is empty or invalid. RowError when it takes too long."""
-    compiled = _compile(pattern) if pattern else None
-    return compiled is not None and _guard(lambda: compiled.compiled.search(value, timeout=TIMEOUT_S) is not None)
-
-
-def _compile(pattern: str) -> JavaRegex | None:
-    try:
-        return translate(pattern)
-    except UnsupportedRegex as error:
-        raise RowError(str(error)) from None
-
-
-def _guard(search: Callable[[], T]) -> T:
-    try:
-        return search()
-    except TimeoutError:
-        raise RowError(f"regular expression took more than {TIMEOUT_S:g} s") from None
+    compiled = known(pattern) if pattern else None
+    return compiled is not None and found(compiled, value)
 
 
 def regexp_extract(value: str, pattern: str, group: int = 0) -> str | None:
     """The first match's group; NULL if there is none."""
-    compiled = _compile(pattern)
+    compiled = known(pattern)
     if compiled is None or not 0 <= group <= compiled.groups:
         return None
-    found = _guard(lambda: compiled.compiled.search(value, timeout=TIMEOUT_S))
-    return None if found is None else found[group]
+    match = searched(compiled, value, lambda limit: compiled.exact.search(value, timeout=limit))
+    return None if match is None else match[group]
 
 
 def regexp_replace(value: str, pattern: str, replacement: str) -> str | None:
     """All matches replaced by a literal text; NULL for an invalid pattern."""
-    compiled = _compile(pattern)
+    compiled = known(pattern)
     if compiled is None:
         return None
-    return _guard(lambda: compiled.compiled.sub(lambda _: replacement, value, timeout=TIMEOUT_S))
+    return searched(compiled, value, lambda limit: compiled.exact.sub(lambda _: replacement, value, timeout=limit))
 
 
 def _distinct(function: Callable[..., object], result: pa.DataType, value: pa.Array, *constants: object) -> Vector:
@@ -87,11 +71,13 @@ def _constants(value: Values, pattern: Values, *others: Values) -> bool:
     return pattern.is_valid and all(o.is_valid for o in others) and _unsupported(pattern.as_py()) is None
 
 
-def _unsupported(pattern: str) -> str | None:
+def _unsupported(pattern: str) -> UnsupportedError | None:
     try:
         translate(pattern)
-    except UnsupportedRegex as error:
-        return str(error)
+    except UnsupportedError as error:
+        return error
+    except SqlError:
+        return None
     return None
 
 
@@ -100,9 +86,9 @@ def _checked(result: ResultRule) -> ResultRule:
 
     def rule(types: Types, literals: Literals) -> DataType:
         pattern = literals[1]
-        reason = _unsupported(pattern) if isinstance(pattern, str) else None
-        if reason is not None:
-            raise UnsupportedError(reason)
+        error = _unsupported(pattern) if isinstance(pattern, str) else None
+        if error is not None:
+            raise error
         return result(types, literals)
 
     return rule
@@ -114,10 +100,10 @@ def regexp(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vecto
     if not _constants(value, pattern):
         return _by_rows(ctx, regexp_matches, pa.bool_(), value, pattern)
     source = pattern.as_py()
-    compiled = translate(source) if source else None
+    compiled = known(source) if source else None
     if compiled is None:
         return null_where(value.is_null().to_numpy(zero_copy_only=False), pa.repeat(False, len(value)))
-    re2 = compiled.re2_for(value)
+    re2 = compiled.re2_for(value, places=False)
     if re2 is not None:
         return pc.match_substring_regex(value, re2)
     return _distinct(regexp_matches, pa.bool_(), value, source)
@@ -130,7 +116,7 @@ def regexp_extract_kernel(ctx: KernelContext, value: Values, pattern: Values, *g
     if not _constants(value, pattern, *group):
         return _by_rows(ctx, regexp_extract, _STRING, value, pattern, *group)
     number = group[0].as_py() if group else 0
-    compiled = translate(pattern.as_py())
+    compiled = known(pattern.as_py())
     if compiled is None or not 0 <= number <= compiled.groups:
         return pa.nulls(len(value), _STRING)
     re2 = compiled.re2_for(value) if number in compiled.steady else None
@@ -145,10 +131,10 @@ def regexp_replace_kernel(ctx: KernelContext, value: Values, pattern: Values, re
     for an invalid pattern."""
     if not _constants(value, pattern, replacement):
         return _by_rows(ctx, regexp_replace, _STRING, value, pattern, replacement)
-    compiled = translate(pattern.as_py())
+    compiled = known(pattern.as_py())
     if compiled is None:
         return pa.nulls(len(value), _STRING)
-    re2 = compiled.re2_for(value) if compiled.min_width else None
+    re2 = compiled.re2_for(value) if compiled.least else None
     if re2 is not None:  # the two replace empty matches beside others differently
         return pc.replace_substring_regex(value, re2, replacement.as_py().replace("\\", "\\\\"))
     return _distinct(regexp_replace, _STRING, value, pattern.as_py(), replacement.as_py())

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from rules.counters import Counters
 from rules.databases import Scan, compile_single, compiles
-from rules.java_regex import JavaRegex
 from rules.matchers.base import HitList, Values
 from rules.options import Options
+from udf.java_regex import JavaRegex
 
 # A text on which quadratic time is no matter: watching the time costs more than the search.
 _SHORT = 2_000

@@ -212,6 +212,13 @@ PIECES = st.lists(
             "(?i)",
             "\\d{1,2}",
             "-",
+            "\\Z",
+            "(?:a*)*",
+            "(x|b?)+",
+            "[\\W&&[^y]]",
+            "[[x1]-]",
+            "(?iu)",
+            "\\R",
         ]
     ),
     max_size=6,
@@ -223,9 +230,8 @@ PIECES = st.lists(
 def test_re2_and_regex_agree(pieces: list[str], values: list[str]) -> None:
     pattern = "".join(pieces)
     compiled = translate(pattern)
-    assert compiled is not None
     column = pa.array(values, pa.string())
-    matched = [compiled.compiled.search(v, timeout=1.0) for v in values]
+    matched = [compiled.exact.search(v, timeout=1.0) for v in values]
     context = KernelContext(len(values), BOOLEAN, (STRING, STRING))
     for function, meaning in (
         ("REGEXP", [m is not None and bool(pattern) for m in matched]),
@@ -317,7 +323,7 @@ def test_a_catastrophic_pattern_costs_a_row_not_the_job() -> None:
     value = Vector(pa.array(["a" * 60 + "!", "aab"]))
     found, reasons = run("REGEXP", [STRING, STRING], [value, Vector(pa.scalar(r"^(?=a)(a|a|aa)+\1$"))], 2)
     assert found[1] is False
-    assert reasons == ["regular expression took more than 1 s", None]
+    assert reasons == ["regular expression took more than 0.1 s", None]
 
 
 def test_refusals_name_the_function_and_the_types() -> None:
@@ -344,13 +350,13 @@ NASTY = [
         "REGEXP",
         [STRING, STRING],
         ["x", "\\uD83D"],
-        "half a character (\\uD83D) is not supported in a regular expression",
+        None,  # half a character is in no text
     ),
     (
         "REGEXP",
         [STRING, STRING],
         ["x", "(" * 5000 + ")" * 5000],
-        "groups of a regular expression are nested more than 50 deep",
+        "regular expression '" + "(" * 5000 + ")" * 5000 + "' uses groups that are nested more than 50 deep",
     ),
     ("DATE_FORMAT", [TS, STRING], [2**62, "yyyy"], None),
     ("TO_TIMESTAMP", [STRING, STRING], ["99999", "y"], None),

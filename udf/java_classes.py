@@ -1,13 +1,15 @@
-"""Character classes of Java patterns, written for `regex` and summed up for Hyperscan."""
+"""Character classes of Java patterns, written for `regex` and for RE2, and summed up for Hyperscan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import regex
 
-from rules.java_text import BadPattern, NotTranslated, Source, quoted
+from udf.java_case import with_case
+from udf.java_text import BadPattern, NotTranslated, Source, quoted
 
 _SPACE = r"\t\n\x0b\x0c\r\x20"
 _HORIZONTAL = r"\x20\t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
@@ -25,6 +27,18 @@ _POSIX = {
 _CATEGORIES = frozenset(
     "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Co Cn".split()
 )
+# Properties of all of Unicode by the names that `regex` has for them.
+_PROPERTIES = {
+    "IsAlphabetic": "Alphabetic", "IsLowercase": "Lowercase", "IsUppercase": "Uppercase", "IsLetter": "L",
+    "IsDigit": "Nd", "IsPunctuation": "P", "IsWhite_Space": "White_Space", "IsIdeographic": "Ideographic",
+    "javaAlphabetic": "Alphabetic", "javaLowerCase": "Lowercase", "javaUpperCase": "Uppercase", "javaLetter": "L",
+    "javaDigit": "Nd",
+}  # fmt: skip
+_CASED = frozenset("Lower Upper Lu Ll Lt IsLowercase IsUppercase javaLowerCase javaUpperCase".split())
+_NAMED = regex.compile(r"(?:Is|In|script=|block=)[A-Za-z_]+")
+_POSITIVE = regex.compile(r"\[([^\[\]^][^\[\]]*)\]")
+_FOREIGN = regex.compile(r"\\[pP]\{(?![LMNPSZC][a-z]?\})")
+_CODE = regex.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
 
 
 @dataclass(frozen=True)
@@ -61,9 +75,22 @@ def members_of(text: str) -> Members:
     return Members("".join(chr(i) for i in range(128) if pattern.fullmatch(chr(i))), ascii_only)
 
 
-def with_case(char: str) -> str:
-    """The class of an ASCII letter in both cases."""
-    return f"[{char.lower()}{char.upper()}]"
+@lru_cache(maxsize=4096)
+def re2_class(text: str) -> str:
+    """The class for RE2, which knows neither nested nor intersected ones and fewer names: those are listed."""
+    flat = text if "&&" in text else text[0] + _POSITIVE.sub(r"\1", text[1:])
+    if "[" in flat[1:] or "&&" in flat or _FOREIGN.search(flat):
+        flat = _listed(text)
+    return _CODE.sub(r"\\x{\1\2}", flat)
+
+
+def _listed(text: str) -> str:
+    """The same class by its ranges. Surrogates, which no text of RE2 has, are left out."""
+    codes = np.r_[0:0xD800, 0xE000:0x110000].astype("<u4")
+    everything = codes.tobytes().decode("utf-32-le")
+    spans = regex.compile(text + "+", regex.VERSION1 | regex.UNICODE).finditer(everything)
+    ranges = [(int(codes[m.start()]), int(codes[m.end() - 1])) for m in spans]
+    return "[" + "".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in ranges) + "]" if ranges else r"[^\x{0}-\x{10ffff}]"
 
 
 class ClassParser:
@@ -122,18 +149,14 @@ class ClassParser:
         return self.source.character_escape(char)
 
     def _range(self, low: str, high: str) -> str:
-        text = _span(low, high)
-        if "i" in self.source.flags:
-            for first, last, shift in (("a", "z", -32), ("A", "Z", 32)):
-                start, end = max(low, first), min(high, last)
-                if start <= end:
-                    text += _span(chr(ord(start) + shift), chr(ord(end) + shift))
-        return text
+        if "i" not in self.source.flags:
+            return span(low, high)
+        return "".join(span(a, b) for a, b in with_case(low, high, everywhere="u" in self.source.flags))
 
     def property(self, negated: bool) -> str:
         """What follows `\\p`: a class of its own."""
         name = self.source.up_to("}") if self.source.take("{") else self.source.next()
-        if name in ("Lower", "Upper", "Lu", "Ll", "Lt") and "i" in self.source.flags:
+        if name in _CASED and "i" in self.source.flags:
             raise NotTranslated(f"\\p{{{name}}} without regard to case")
         if name in _POSIX:
             return f"[{'^' if negated else ''}{_POSIX[name]}]"
@@ -141,9 +164,23 @@ class ClassParser:
             if name.startswith(prefix) and name[len(prefix) :] in _CATEGORIES:
                 name = name[len(prefix) :]
         if name not in _CATEGORIES:
-            raise NotTranslated(f"\\p{{{name}}}")
+            name = _known_property(name)
         return f"[{'^' if negated else ''}\\p{{{name}}}]"
 
 
-def _span(low: str, high: str) -> str:
+def _known_property(name: str) -> str:
+    """A property, script or block as `regex` has it."""
+    if name in _PROPERTIES:
+        return _PROPERTIES[name]
+    if not _NAMED.fullmatch(name):
+        raise NotTranslated(f"\\p{{{name}}}")
+    try:
+        regex.compile(f"\\p{{{name}}}", regex.VERSION1)
+    except regex.error:
+        raise NotTranslated(f"\\p{{{name}}}") from None
+    return name
+
+
+def span(low: str, high: str) -> str:
+    """What stands in a class for the characters from `low` to `high`."""
     return quoted(low) if low == high else f"{quoted(low)}-{quoted(high)}"

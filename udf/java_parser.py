@@ -1,26 +1,18 @@
-"""Java's regular expressions, translated for the `regex` package, and a weaker pattern for Hyperscan.
-
-The two dialects agree on most of the syntax and differ on what it means: `$` and `.` know five line terminators in
-Java, `\\w \\d \\s` and caseless letters are ASCII, `\\b` is not, `[a&&[b]]` intersects. So the pattern is parsed and
-every piece is written twice:
+"""The structure of Java's patterns, every piece of which is written three times:
 
 exact     for `regex`: matches where Java's pattern does
+re2       for RE2, where the two mean the same; what RE2 lacks is an obstacle to the whole pattern
 superset  for Hyperscan, over UTF-8 bytes: matches at least wherever the exact one does. What it cannot say is left
-          out (look-around, `\\b`) or widened (back-references, long repeats, any non-ASCII character by any other)
-
-What is in neither of the two, or seldom and hard (case folding beyond ASCII, scripts by name), is an error."""
+          out (look-around, `\\b`) or widened (back-references, long repeats, any non-ASCII character by any other)"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 
-import regex
-
-from parser.errors import SqlError, UnsupportedError
-from rules.java_classes import CLASS_ESCAPES, ClassParser, Members, members_of, with_case
-from rules.java_text import BadPattern, NotTranslated, Source, byte_text, quoted
+from udf.java_case import with_case
+from udf.java_classes import CLASS_ESCAPES, ClassParser, Members, members_of, re2_class, span
+from udf.java_text import BadPattern, NotTranslated, Source, byte_text, quoted, quoted_re2
 
 TERMINATOR = r"[\n\r\x85\u2028\u2029]"
 _WORD = r"[\p{L}\p{Nd}_]"
@@ -31,57 +23,30 @@ _UNIX_LINE_START = r"(?:(?!\Z)(?:\A|(?<=\n)))"
 _LINE_END = r"(?:(?=\Z)|(?=[\r\x85\u2028\u2029])|(?=(?<!\r)\n))"
 _BOUNDARY = rf"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
 _NO_BOUNDARY = rf"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))"
+_LINE_BREAK = r"(?:\r\n|[\n\x0b\x0c\r\x85\u2028\u2029])"
+_RE2_LINE_BREAK = r"(?:\r\n|[\n\x0b\x0c\r\x85\x{2028}\x{2029}])"
 _SUPERSET_END = r"(?:\r\n|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])?$"
 # Counts above these cost Hyperscan much and find little; open runs of one class are cheap.
 _LEAST, _MOST, _LEAST_IN_RUN = 16, 32, 1024
+_MOST_RE2 = 1000
+# Both `regex` and this parser are recursive.
+MOST_DEEP = 50
 
 
 @dataclass(frozen=True)
-class JavaRegex:
-    """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over UTF-8. `least`: shorter
-    texts do not match. `tame`: its time is at most quadratic in the length of the text, whatever that is."""
-
-    text: str
-    least: int = field(compare=False)
-    tame: bool = field(compare=False)
-    exact: regex.Pattern[str] = field(compare=False)
-    superset: bytes = field(compare=False)
-
-
-@dataclass(frozen=True)
-class _Piece:
+class Piece:
     """`least`: it takes so many characters at least. `members`: what a single character class holds, for tighter
-    repeats in the superset."""
+    repeats in the superset. `ends`: it holds a `$`."""
 
     exact: str
     superset: str
+    re2: str
     least: int = 0
     members: Members | None = None
+    ends: bool = False
 
 
-@lru_cache(maxsize=4096)
-def translate(pattern: str) -> JavaRegex:
-    """SqlError where Java would refuse the pattern, UnsupportedError where the engine does not know the construct."""
-    try:
-        parser = _Parser(Source(pattern))
-        piece = parser.alternation()
-        if not parser.source.at_end:
-            raise BadPattern("unmatched closing ')'")
-        if any(number <= parser.groups for number in parser.ahead):
-            raise NotTranslated("a back-reference to a group behind it")
-        exact = regex.compile(piece.exact, regex.VERSION1 | regex.UNICODE)
-    except NotTranslated as error:
-        raise UnsupportedError(
-            f"regular expression '{pattern}' uses {error}",
-            hint="write it another way; the rest of Java's dialect works",
-        ) from None
-    except (BadPattern, regex.error, RecursionError) as error:
-        detail = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise SqlError(f"invalid regular expression '{pattern}'", detail=detail) from None
-    return JavaRegex(pattern, piece.least, parser.choices <= 1, exact, piece.superset.encode("latin-1"))
-
-
-class _Parser:
+class Parser:
     """Recursive descent over one pattern: each method reads a construct and gives its piece."""
 
     def __init__(self, source: Source) -> None:
@@ -91,10 +56,17 @@ class _Parser:
         self.ahead: set[int] = set()  # back-references to groups that were not there yet
         self.loose = 0  # repeats that are unbounded or possessive
         self.choices = 0  # places where the search may have to try again
+        self.uneven: set[int] = set()  # groups that may take part in a match more or less often than once
+        self.depth = 0
+        self.re2 = True  # there is no obstacle to it
+        self.same_spans = True  # RE2 finds the same places, and not only whether there are any
+        self.ascii_only = False  # for RE2 the text must be ASCII
+        self.line_ends: set[str] = set()  # what `$` takes for a line break at the end of the text: "java", "unix"
+        self.whole_end = False  # something depends on the very end of the text, or stands behind a `$`
 
-    def alternation(self) -> _Piece:
+    def alternation(self) -> Piece:
         """Up to a closing parenthesis or the end. Flags set inside end there."""
-        flags = self.source.flags
+        flags, first = self.source.flags, self.groups + 1
         branches = [self._sequence()]
         while self.source.take("|"):
             branches.append(self._sequence())
@@ -102,21 +74,25 @@ class _Parser:
         if len(branches) == 1:
             return branches[0]
         self.choices += 1
-        exact = "|".join(b.exact for b in branches)
-        superset = "|".join(b.superset for b in branches)
-        return _Piece(f"(?:{exact})", f"(?:{superset})", min(b.least for b in branches))
+        self.uneven.update(range(first, self.groups + 1))
+        exact, superset, re2 = (
+            f"(?:{'|'.join(parts)})" for parts in zip(*((b.exact, b.superset, b.re2) for b in branches), strict=True)
+        )
+        return Piece(exact, superset, re2, min(b.least for b in branches), ends=any(b.ends for b in branches))
 
-    def _sequence(self) -> _Piece:
-        pieces: list[_Piece] = []
+    def _sequence(self) -> Piece:
+        pieces: list[Piece] = []
         while (char := self.source.peek()) not in ("", "|", ")"):
             if char in "*+?":
                 raise BadPattern(f"dangling meta character '{char}'")
-            pieces.append(self._repeated(self._atom()))
+            first = self.groups + 1
+            pieces.append(self._repeated(self._atom(), first))
+            self.whole_end = self.whole_end or (len(pieces) > 1 and pieces[-2].ends)
         if len(pieces) == 1:
             return pieces[0]
         return _joined(pieces)
 
-    def _atom(self) -> _Piece:
+    def _atom(self) -> Piece:
         char = self.source.next()
         match char:
             case "(":
@@ -135,32 +111,41 @@ class _Parser:
                 raise BadPattern("illegal repetition: '{' needs a count, or a backslash before it")
         return self._literal(char)
 
-    def _literal(self, char: str) -> _Piece:
-        if "i" in self.source.flags and char.isascii() and char.isalpha():
-            return self._class(with_case(char))
-        return _Piece(quoted(char), byte_text(char), 1, Members(char) if char.isascii() else None)
+    def _literal(self, char: str) -> Piece:
+        if "i" in self.source.flags:
+            spans = with_case(char, char, everywhere="u" in self.source.flags)
+            if len(spans) > 1:
+                return self._class(f"[{''.join(span(*s) for s in spans)}]")
+        return Piece(quoted(char), byte_text(char), quoted_re2(char), 1, Members(char) if char.isascii() else None)
 
-    def _class(self, text: str) -> _Piece:
+    def _class(self, text: str) -> Piece:
         members = members_of(text)
-        return _Piece(text, members.once, 1, members)
+        return Piece(text, members.once, re2_class(text), 1, members)
 
-    def _dot(self) -> _Piece:
+    def _dot(self) -> Piece:
         if "s" in self.source.flags:
             return self._class(r"[\s\S]")
         return self._class(r"[^\n]" if "d" in self.source.flags else f"[^{TERMINATOR[1:]}")
 
-    def _caret(self) -> _Piece:
+    def _caret(self) -> Piece:
         if "m" not in self.source.flags:
-            return _Piece(r"\A", "^")
-        return _Piece(_UNIX_LINE_START if "d" in self.source.flags else _LINE_START, "")
+            return Piece(r"\A", "^", r"\A")
+        self.re2 = False
+        return Piece(_UNIX_LINE_START if "d" in self.source.flags else _LINE_START, "", "")
 
-    def _dollar(self) -> _Piece:
-        unix, lines = "d" in self.source.flags, "m" in self.source.flags
-        if lines:
-            return _Piece(r"(?=\n|\Z)" if unix else _LINE_END, "")
-        return _Piece(_UNIX_END if unix else _END, _SUPERSET_END)
+    def _dollar(self) -> Piece:
+        if "m" not in self.source.flags:
+            return self.end()
+        self.re2 = False
+        return Piece(r"(?=\n|\Z)" if "d" in self.source.flags else _LINE_END, "", "")
 
-    def _escape(self) -> _Piece:
+    def end(self) -> Piece:
+        """The end of the text, or before a line break there."""
+        unix = "d" in self.source.flags
+        self.line_ends.add("unix" if unix else "java")
+        return Piece(_UNIX_END if unix else _END, _SUPERSET_END, r"\z", ends=True)
+
+    def _escape(self) -> Piece:
         source = self.source
         char = source.next_as_is()
         if char in CLASS_ESCAPES:
@@ -170,7 +155,7 @@ class _Parser:
         if char in "pP":
             return self._class(ClassParser(source).property(char == "P"))
         if char == "R":
-            return _Piece(r"(?:\r\n|[\n\x0b\x0c\r\x85\u2028\u2029])", r"(?:[\x0a-\x0d\x80-\xff]{1,3})", 1)
+            return Piece(_LINE_BREAK, r"(?:[\x0a-\x0d\x80-\xff]{1,3})", _RE2_LINE_BREAK, 1)
         if char == "Q":
             return self._quotation()
         if char == "k":
@@ -179,11 +164,11 @@ class _Parser:
             return self._reference(self._number(char))
         return self._literal(source.character_escape(char))
 
-    def _quotation(self) -> _Piece:
+    def _quotation(self) -> Piece:
         text = self.source.until_end_of_quotation()
         pieces = [self._literal(c) for c in text]
         if pieces and self.source.peek() in ("*", "+", "?", "{"):
-            pieces[-1] = self._repeated(pieces[-1])
+            pieces[-1] = self._repeated(pieces[-1], self.groups + 1)
         return _joined(pieces)
 
     def _number(self, digit: str) -> int:
@@ -201,57 +186,71 @@ class _Parser:
             raise BadPattern(f"there is no group named '{name}'")
         return self.names[name]
 
-    def _reference(self, number: int) -> _Piece:
+    def _reference(self, number: int) -> Piece:
         if "i" in self.source.flags:
             raise NotTranslated("a back-reference without regard to case")
+        self.re2 = False
         if number > self.groups:  # Java accepts it; without such a group it matches nowhere
             self.ahead.add(number)
-            return _Piece("(?!)", "")
-        return _Piece(f"(?:\\g<{number}>)", r"[\x00-\xff]*")
+            return Piece("(?!)", "", "")
+        return Piece(f"(?:\\g<{number}>)", r"[\x00-\xff]*", "")
 
-    def _group(self) -> _Piece:
+    def _group(self) -> Piece:
         source = self.source
         if not source.take("?"):
-            self.groups += 1
-            return self._enclosed("(", keep=True)
+            return self._capture()
         for opening in ("<=", "<!", "=", "!"):
             if source.take(opening):
-                before = self.loose
+                before, first = self.loose, self.groups + 1
                 piece = self._enclosed(f"(?{opening}", keep=False)
+                self.re2 = False
+                self.uneven.update(range(first, self.groups + 1))
                 if opening[0] == "<" and self.loose > before:
                     raise NotTranslated("a look-behind with an unbounded or possessive repeat")
                 return piece
-        for opening in (":", ">"):
-            if source.take(opening):
-                return self._enclosed(f"(?{opening}", keep=True)
+        if source.take(":"):
+            return self._enclosed("(?:", keep=True)
+        if source.take(">"):
+            self.re2 = False
+            return self._enclosed("(?>", keep=True)
         if source.take("<"):
             name = source.name(">")
             if name in self.names:
                 raise BadPattern(f"named group '{name}' is already defined")
-            self.groups += 1
-            self.names[name] = self.groups
-            return self._enclosed("(", keep=True)
+            self.names[name] = self.groups + 1
+            return self._capture()
         return self._flags()
 
-    def _enclosed(self, opening: str, *, keep: bool) -> _Piece:
+    def _capture(self) -> Piece:
+        """Group n is called gn for RE2, since Arrow wants names."""
+        self.groups += 1
+        return self._enclosed("(", f"(?P<g{self.groups}>", keep=True)
+
+    def _enclosed(self, opening: str, re2: str = "(?:", *, keep: bool) -> Piece:
+        self.depth += 1
+        if self.depth > MOST_DEEP:
+            raise NotTranslated(f"groups that are nested more than {MOST_DEEP} deep")
         inner = self.alternation()
+        self.depth -= 1
         if not self.source.take(")"):
             raise BadPattern("unclosed group")
-        return _Piece(f"{opening}{inner.exact})", f"(?:{inner.superset})" if keep else "", inner.least if keep else 0)
+        superset, least = (f"(?:{inner.superset})", inner.least) if keep else ("", 0)
+        return Piece(f"{opening}{inner.exact})", superset, f"{re2}{inner.re2})", least, ends=inner.ends)
 
-    def _flags(self) -> _Piece:
+    def _flags(self) -> Piece:
         before = self.source.flags
         self.source.flags = self.source.read_flags()
         if self.source.take(")"):
             if self.source.peek() == "{":
                 raise NotTranslated("a repeat of inline flags")
-            return _Piece("", "")  # in force up to the end of the enclosing group
+            return Piece("", "", "")  # in force up to the end of the enclosing group
         self.source.next()
         piece = self._enclosed("(?:", keep=True)
         self.source.flags = before
         return piece
 
-    def _repeated(self, piece: _Piece) -> _Piece:
+    def _repeated(self, piece: Piece, first: int) -> Piece:
+        """`first`: the number of the first group that the piece may hold."""
         bounds = self.source.quantifier()
         if bounds is None:
             return piece
@@ -264,17 +263,23 @@ class _Parser:
             self.choices += 2
         elif least != most:
             self.choices += 1
+        self.uneven.update(range(first, self.groups + 1))
+        self.whole_end = self.whole_end or piece.ends
+        self.re2 = self.re2 and suffix != "+" and max(least, most or 0) <= _MOST_RE2
+        self.same_spans = self.same_spans and piece.least > 0
         count = f"{{{least},{'' if most is None else most}}}"
-        exact = f"(?:{piece.exact}){count}{suffix}"
-        return _Piece(exact, _superset_repeat(piece, least, most), least * piece.least)
+        exact, re2 = (f"(?:{text}){count}{suffix}" for text in (piece.exact, piece.re2))
+        return Piece(exact, _superset_repeat(piece, least, most), re2, least * piece.least, ends=piece.ends)
 
 
-def _joined(pieces: list[_Piece]) -> _Piece:
-    exact, superset = "".join(p.exact for p in pieces), "".join(p.superset for p in pieces)
-    return _Piece(exact, superset, sum(p.least for p in pieces))
+def _joined(pieces: list[Piece]) -> Piece:
+    if not pieces:
+        return Piece("", "", "")
+    exact, superset, re2 = ("".join(p) for p in zip(*((p.exact, p.superset, p.re2) for p in pieces), strict=True))
+    return Piece(exact, superset, re2, sum(p.least for p in pieces), ends=any(p.ends for p in pieces))
 
 
-def _superset_repeat(piece: _Piece, least: int, most: int | None) -> str:
+def _superset_repeat(piece: Piece, least: int, most: int | None) -> str:
     if piece.superset in ("", "^", _SUPERSET_END):
         return "" if least == 0 else piece.superset
     most = None if most is None or most > _MOST else most
@@ -292,17 +297,27 @@ def _count(least: int, most: int | None) -> str:
     return f"{{{least},{most}}}"
 
 
-_ANCHORS: dict[str, Callable[[_Parser], _Piece]] = {
-    "A": lambda p: _Piece(r"\A", "^"),
-    "G": lambda p: _Piece(r"\A", "^"),  # the end of the match before: there is none before the first
-    "z": lambda p: _Piece(r"\Z", r"\z"),
-    "Z": lambda p: _Piece(_UNIX_END if "d" in p.source.flags else _END, _SUPERSET_END),
-    "b": lambda p: _boundary(p, _BOUNDARY),
-    "B": lambda p: _boundary(p, _NO_BOUNDARY),
-}
+def _start(parser: Parser) -> Piece:
+    return Piece(r"\A", "^", r"\A")
 
 
-def _boundary(parser: _Parser, exact: str) -> _Piece:
+def _very_end(parser: Parser) -> Piece:
+    parser.whole_end = True
+    return Piece(r"\Z", r"\z", r"\z")
+
+
+def _boundary(parser: Parser, exact: str, re2: str) -> Piece:
     if parser.source.peek() == "{":
         raise NotTranslated("a boundary \\b{…}")
-    return _Piece(exact, "")
+    parser.ascii_only = True
+    return Piece(exact, "", re2)
+
+
+_ANCHORS: dict[str, Callable[[Parser], Piece]] = {
+    "A": _start,
+    "G": _start,  # the end of the match before: there is none before the first
+    "z": _very_end,
+    "Z": Parser.end,
+    "b": lambda p: _boundary(p, _BOUNDARY, r"\b"),
+    "B": lambda p: _boundary(p, _NO_BOUNDARY, r"\B"),
+}

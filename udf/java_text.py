@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-FLAGS = frozenset("idmsx")
+FLAGS = frozenset("idmsux")
 CONTROL_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\x0c", "a": "\x07", "e": "\x1b"}
 
 
@@ -94,10 +94,10 @@ class Source:
             self._at += 1
             if char == "-" and on:
                 on = False
-            elif char in FLAGS and char:
+            elif char and char in FLAGS:
                 (flags.add if on else flags.discard)(char)
-            elif char in ("u", "U"):
-                raise NotTranslated(f"the flag {char} (case or classes of all of Unicode)")
+            elif char == "U":
+                raise NotTranslated("the flag U (classes of all of Unicode)")
             else:
                 raise BadPattern(f"unknown inline modifier '{char}'")
         return frozenset(flags)
@@ -196,3 +196,16 @@ def byte_text(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     escaped = "".join(chr(b) if b < 128 and chr(b).isalnum() else f"\\x{b:02x}" for b in data)
     return escaped if len(data) <= 1 else f"(?:{escaped})"
+
+
+def quoted_re2(char: str) -> str:
+    """The character for RE2, within and without a class."""
+    if char.isascii() and char.isalnum():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\x{{{code:x}}}"
+
+
+def quote_re2(text: str) -> str:
+    """A literal for RE2."""
+    return "".join(map(quoted_re2, text))
