@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from parser.types import Column, DataType, Schema, TimeAttribute, timestamp
 from planner.catalog import Table, Watermark
-from planner.scalar import Scalar, digest_of
+from planner.scalar import Call, Scalar, digest_of, walk
 
 
 @dataclass(frozen=True)
@@ -323,6 +323,24 @@ LogicalPlan: TypeAlias = (
 )
 
 STATEFUL = (WindowAggregate,)
+
+
+def calls_of(plan: LogicalPlan) -> frozenset[str]:
+    """Names of all functions that the node itself calls."""
+    match plan:
+        case Project():
+            expressions: tuple[Scalar, ...] = tuple(e for _, e in plan.items)
+        case Filter():
+            expressions = (plan.predicate,)
+        case Values():
+            expressions = tuple(e for row in plan.rows for e in row)
+        case AssignWatermark():
+            expressions = (plan.watermark.expression,)
+        case WindowAggregate():
+            return frozenset(a.function for a in plan.aggregates)
+        case _:
+            return frozenset()
+    return frozenset(n.function for e in expressions for n in walk(e) if isinstance(n, Call))
 
 
 def time_origin(plan: LogicalPlan) -> str:

@@ -5,6 +5,7 @@ Jobs of one request that cannot be made to run are refused alone."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from parser.errors import ObjectExists, SqlError, UnknownObject
 from planner.merge import Graph, merge
@@ -108,13 +109,13 @@ class Changes:
         for old, new in work.request.renames.items():
             if old in self._registry.log.jobs and new not in self._registry.log.jobs:
                 held = self._registry.text(self._registry.job(old))
-                work.texts[new] = JobText(new, held.sql, held.file)
+                work.texts[new] = replace(held, name=new)
                 work.kept[new] = old
 
     def _want(self, work: Work, name: str, text: JobText) -> None:
         held = self._registry.log.jobs.get(check_name(name))
         check_origin(name, held, work.request)
-        same = held is not None and held.state in LIVE and self._registry.text(held).sql == text.sql
+        same = held is not None and held.state in LIVE and self._registry.same(self._registry.version(held), text)
         if held is not None and same and held.origin is work.request.origin:
             work.outcomes[name] = Outcome(name, "unchanged", held.version)
         else:

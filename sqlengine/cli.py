@@ -55,13 +55,23 @@ def cli() -> None:
 @cli.command()
 @click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
 @click.option("--jobs", type=click.Path(path_type=Path), help="Watched folder of .sql files (default: DATA/jobs).")
+@click.option(
+    "--functions", type=click.Path(path_type=Path), help="Folder of Python modules (default: DATA/functions)."
+)
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8083, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN).")
 @click.option("--fsync", type=click.Choice(["none", "interval", "epoch"]), default="none", show_default=True)
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
 def serve(
-    data: str | None, jobs: Path | None, host: str, port: int, token_file: str | None, fsync: Fsync, batch_size: int
+    data: str | None,
+    jobs: Path | None,
+    functions: Path | None,
+    host: str,
+    port: int,
+    token_file: str | None,
+    fsync: Fsync,
+    batch_size: int,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
     from sqlengine.memory import forget_pandas
@@ -71,7 +81,17 @@ def serve(
 
     token = token_from(token_file)
     folder = data_folder(data)
-    run_server(Config(data=folder, jobs=jobs, fsync=fsync, host=host, port=port, token=token, rows_per_read=batch_size))
+    config = Config(
+        data=folder,
+        jobs=jobs,
+        functions=functions,
+        fsync=fsync,
+        host=host,
+        port=port,
+        token=token,
+        rows_per_read=batch_size,
+    )
+    run_server(config)
 
 
 @cli.command()
@@ -103,7 +123,9 @@ def run(
 
 
 def _run_script(text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None) -> bool:
+    from planner.catalog import Catalog
     from sqlengine.output import EventOutput, JsonOutput, TableOutput
+    from sqlengine.planning import with_entry_points
     from sqlengine.script import open_runner, script_library
     from sqlengine.session import Session
 
@@ -117,7 +139,8 @@ def _run_script(text: str, file: str | None, batch_size: int, where: str, output
         runner = stack.enter_context(open_runner(folder, batch_size, where))
         library = stack.enter_context(script_library(folder, file))
         try:
-            good = Session(runner, shown, library=library).run(text, file)
+            catalog = with_entry_points(Catalog(), library)
+            good = Session(runner, shown, catalog, library=library).run(text, file)
         except KeyboardInterrupt:
             good = True
         if isinstance(shown, TableOutput):

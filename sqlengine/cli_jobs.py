@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -201,10 +202,13 @@ def explain(target: str, define: Sequence[str], server: str | None, token_file: 
 def _explain_file(path: str, define: Sequence[str], output: str) -> str:
     from planner.catalog import Catalog
     from sqlengine.explanation import explain_sinks, explain_sinks_json
-    from sqlengine.planning import JobText, bind_job
+    from sqlengine.planning import JobText, bind_job, with_entry_points
+    from sqlengine.script import script_library
 
     ((name, (_, text)),) = _texts([path], "explained", define).items()
-    bound = bind_job(JobText(name, text, None if path == "-" else path), Catalog(), {})
+    file = None if path == "-" else path
+    with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, script_library(Path(scratch), file) as library:
+        bound = bind_job(JobText(name, text, file), with_entry_points(Catalog(), library), {}, library)
     if output == "json":
         return json.dumps(explain_sinks_json(bound.plans, bound.disabled, None, name), ensure_ascii=False)
     return explain_sinks(bound.plans, bound.disabled, None, name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from parser.errors import ServiceError
 from rules.options import Options
+from sqlengine.functions.limits import Limits
 from sqlengine.state.store import Fsync
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -17,10 +18,13 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 class Config:
     """`data`: the folder with everything durable; `jobs`: the watched folder of .sql files (None: DATA/jobs);
     `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against power loss);
+    `functions`: the folder from which users' modules may come (None: DATA/functions), and what each may take;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
     data: Path = Path("data")
     jobs: Path | None = None
+    functions: Path | None = None
+    function_limits: Limits = field(default_factory=Limits)
     fsync: Fsync = "none"
     rows_per_read: int = 4096
     checkpoint_rows: int = 100_000
@@ -34,6 +38,10 @@ class Config:
     @property
     def jobs_folder(self) -> Path:
         return self.jobs or self.data / "jobs"
+
+    @property
+    def functions_folder(self) -> Path:
+        return self.functions or self.data / "functions"
 
 
 def data_folder(given: str | None) -> Path:

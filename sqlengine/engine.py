@@ -29,10 +29,11 @@ from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.fleet import Fleet
+from sqlengine.functions.pool import POOL
 from sqlengine.graphs import GraphHost, RunningGraph
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, check_name
 from sqlengine.planning import BoundJob, JobText, bind_job
-from sqlengine.registry import Registry
+from sqlengine.registry import Registry, text_of
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
@@ -68,11 +69,13 @@ class Engine:
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self._changes = Changes(self._registry, self._fleet)
+        POOL.join(self, self._on_broken_function)
         try:
             self._recover()
         except BaseException:
             self._fleet.abandon()
             self._thread.shutdown()
+            POOL.leave(self)
             raise
 
     def start(self) -> None:
@@ -91,6 +94,7 @@ class Engine:
         try:
             self._fleet.close()
         finally:
+            POOL.leave(self)
             self.broker.close()
 
     # ---- requests ----------------------------------------------------------------------------------------------
@@ -99,8 +103,10 @@ class Engine:
         self, name: str, sql: str, origin: Origin = Origin.SDK, *, file: str | None = None, take_over: bool = False
     ) -> Outcome:
         """Adds or replaces one job; raises what is wrong with it, and the old version runs on."""
-        request = Request(origin, {name: JobText(name, sql, file)}, take_over=take_over)
-        return _raised(self.change(request)[name])
+        return self._submit(JobText(name, sql, file), origin, take_over)
+
+    def _submit(self, text: JobText, origin: Origin, take_over: bool) -> Outcome:
+        return _raised(self.change(Request(origin, {text.name: text}, take_over=take_over))[text.name])
 
     def remove(self, name: str, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
         """Removes a job and its state. Its versions stay in the history."""
@@ -118,9 +124,8 @@ class Engine:
         return self._serially(lambda: self._changes.validate(text))
 
     def rollback(self, name: str, version: int, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
-        """Submits an old version again, as a new one."""
-        old = self.log.version(name, version)
-        return self.submit(name, old.sql, origin, file=old.file, take_over=take_over)
+        """Submits an old version again, as a new one, with the users' modules that it had."""
+        return self._submit(text_of(self.log.version(name, version)), origin, take_over)
 
     def stop_job(self, name: str) -> Outcome:
         """Takes a job out of the graph; it stays, and its text."""
@@ -206,7 +211,8 @@ class Engine:
 
     def _bound(self, name: str) -> BoundJob:
         job = self.job(name)
-        return bind_job(self._registry.text(job), self._registry.catalog_for({name}), self.config.settings)
+        registry = self._registry
+        return bind_job(registry.text(job), registry.catalog_for({name}), self.config.settings, registry.library)
 
     def _on_failure(self, jobs: frozenset[str], reason: str) -> None:
         """Called by a graph's thread: the jobs at fault leave the graph, the others run on."""
@@ -229,12 +235,22 @@ class Engine:
                 log.exception("job %s could not be stopped, it will be tried again", name)
                 self._failing.discard(name)
 
+    def _on_broken_function(self, identity: str, reason: str) -> None:
+        """Called by a graph's thread: a function of a user was switched off, and the jobs that call it fail."""
+        self._on_failure(self._fleet.callers(identity), reason)
+
     def _fails_on_error(self, owner: str) -> bool:
         job = self.log.jobs.get(owner)
         return job is not None and job.settings.get("job.on-error") == "fail"
 
     def _serially(self, work: Callable[[], T]) -> T:
-        return self._thread.submit(work).result()
+        def work_and_tidy() -> T:
+            try:
+                return work()
+            finally:
+                POOL.keep(self, self._registry.modules())
+
+        return self._thread.submit(work_and_tidy).result()
 
 
 def _raised(outcome: Outcome) -> Outcome:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 from parser.errors import SqlError
-from planner.logical import LogicalPlan, Scan, Sink
+from planner.logical import LogicalPlan, Scan, Sink, calls_of
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
@@ -118,6 +118,11 @@ class Fleet:
         for graph in list(self.graphs.values()):
             rows.update(graph.executor.rows_by_job())
         return rows
+
+    def callers(self, identity: str) -> frozenset[str]:
+        """Jobs whose plans call a function."""
+        graphs = [g.runner.graph for g in list(self.graphs.values())]
+        return frozenset(j for g in graphs for n in g.nodes.values() if identity in calls_of(n.plan) for j in n.jobs)
 
     @property
     def problem(self) -> str | None:

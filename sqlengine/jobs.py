@@ -38,7 +38,8 @@ class Origin(StrEnum):
 @dataclass(frozen=True)
 class JobVersion:
     """One text of a job. Versions count from 1 and are never used again; `file` is where the text came from. `needs`: the
-    job versions that define what the text names: with them it means the same after any change of the catalog."""
+    job versions that define what the text names: with them it means the same after any change of the catalog. `modules`:
+    the contents of users' modules that it was submitted with."""
 
     name: str
     version: int
@@ -47,6 +48,7 @@ class JobVersion:
     created_ms: int
     file: str | None = None
     needs: Mapping[str, int] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@ changes are planned in a child process."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -25,11 +26,13 @@ from parser.statements import (
 )
 from planner import bind, optimize
 from planner.binder.scalars import user_function
-from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
+from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from sqlengine.functions.library import Library, key_of
+from sqlengine.functions.library import Library, entry_key, key_of
 from udf.user import UserFunction
+
+log = logging.getLogger("sqlengine")
 
 # A definition that others can name.
 _DEFINES = re.compile(r"\bCREATE\s+(TABLE|VIEW|FUNCTION)\b", re.IGNORECASE)
@@ -113,6 +116,8 @@ def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], librar
 
 def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> _Script:
     try:
+        if library is not None and job.modules:
+            catalog = with_functions(catalog, library.pinned(job.modules))
         statements = parse(job.sql, file=job.file)
         if not statements:
             raise JobError("the job has no statement", hint="a job is a text with at least one CREATE or INSERT INTO")
@@ -197,8 +202,8 @@ def _define(script: _Script, statement: CreateTable | CreateView | CreateFunctio
     item = bind(statement, script.catalog, script.settings, job=script.name, load=script.load)
     assert isinstance(item, Table | View | Function)
     script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
-    if isinstance(statement, CreateView):
-        _use(script, statement.query)
+    for expression in expressions_of(statement):
+        _use(script, expression)
     if not item.temporary:
         script.objects.append(item)
 
@@ -221,11 +226,28 @@ def _insert(script: _Script, statement: Insert | StatementSet) -> None:
 def _use(script: _Script, query: exp.Expression) -> None:
     """Notes the tables, views and functions that a query names."""
     script.uses |= _names(query, script.catalog)
-    for call in query.find_all(exp.Anonymous):
-        function = user_function(call, script.catalog)
-        if function is not None:
-            script.functions[function.user.identity] = function.user
-            script.uses |= {function.name} - {n for n, o in script.catalog.temporary.items() if o is function}
+    for function in called(query, script.catalog):
+        script.functions[function.user.identity] = function.user
+        if function.name[:2] == SYSTEM and not function.temporary:
+            script.modules[entry_key(function.display, function.user.place)] = function.user.content
+        elif not function.temporary:
+            script.uses.add(function.name)
+
+
+def expressions_of(statement: CreateTable | CreateView | CreateFunction) -> list[exp.Expression]:
+    """Queries and expressions in a definition."""
+    if isinstance(statement, CreateView):
+        return [statement.query]
+    if isinstance(statement, CreateFunction):
+        return []
+    found = [c.expression for c in statement.columns if c.expression is not None]
+    return [*found, statement.watermark.expression] if statement.watermark else found
+
+
+def called(query: exp.Expression, catalog: Catalog) -> list[Function]:
+    """Functions of users that a query calls."""
+    found = (user_function(call, catalog) for call in query.find_all(exp.Anonymous))
+    return [f for f in found if f is not None]
 
 
 def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
@@ -257,6 +279,22 @@ def plan_jobs(
             break
         waiting = missing
     return [results[i] for i in range(len(jobs))]
+
+
+def with_entry_points(catalog: Catalog, library: Library) -> Catalog:
+    """The catalog with the functions that installed packages offer. One that cannot be used is left out, and logged."""
+    found = dict(library.entry_points())
+    for name, error in found.items():
+        if isinstance(error, SqlError):
+            log.error("function %s of an installed package cannot be used: %s", name, error)
+    return with_functions(catalog, ((n, f) for n, f in found.items() if isinstance(f, UserFunction)))
+
+
+def with_functions(catalog: Catalog, functions: Iterable[tuple[str, UserFunction]]) -> Catalog:
+    """The catalog with system functions by name, in the place of those of these names."""
+    system = {catalog.resolve_function((n,), system=True): f for n, f in functions}
+    objects = {i: Function(i, f.place, "PYTHON", f) for i, f in system.items()}
+    return replace(catalog, objects={**catalog.objects, **objects}) if objects else catalog
 
 
 def with_objects(catalog: Catalog, job: PlannedJob) -> Catalog:

@@ -11,8 +11,9 @@ from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
 from sqlengine.changes import full_name, without
 from sqlengine.config import Config
+from sqlengine.functions.library import Library
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
-from sqlengine.planning import JobText, PlannedJob, with_objects
+from sqlengine.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.workers import plan_texts
 
 log = logging.getLogger("sqlengine")
@@ -25,8 +26,10 @@ class Registry:
 
     def __init__(self, broker: Broker, config: Config, clock: Callable[[], int]) -> None:
         self.log = JobLog(broker)
-        self.catalog = Catalog()
         self.clock = clock
+        self.library = Library(config.data / "modules", (config.functions_folder,), limits=config.function_limits)
+        self._base = with_entry_points(Catalog(), self.library)
+        self.catalog = self._base
         self._settings = config.settings
         self._plans: dict[tuple[str, int], PlannedJob] = {}
 
@@ -40,10 +43,24 @@ class Registry:
             raise JobError(f"job '{name}' does not exist", hint="'sql jobs' lists all")
         return self.log.jobs[name]
 
+    def version(self, job: Job) -> JobVersion:
+        """The job's current version."""
+        return self.log.version(job.name, job.version)
+
     def text(self, job: Job) -> JobText:
         """What the job's current version says."""
-        version = self.log.version(job.name, job.version)
-        return JobText(job.name, version.sql, version.file)
+        return text_of(self.version(job))
+
+    def same(self, held: JobVersion, text: JobText) -> bool:
+        """Whether a text says what a version says, down to the contents of the modules that it names."""
+        if held.sql != text.sql:
+            return False
+        return text.modules == held.modules if text.modules else self.library.unchanged(held.modules)
+
+    def modules(self) -> set[str]:
+        """Contents of modules that jobs may call."""
+        live = (j for j in self.log.jobs.values() if j.state in (JobState.RUNNING, JobState.DEFINED))
+        return {c for j in live for c in self.log.version(j.name, j.version).modules.values()}
 
     def next_version(self, text: JobText, origin: Origin) -> JobVersion:
         """A version that is not in the log yet."""
@@ -58,7 +75,7 @@ class Registry:
         for name, plan in plans.items():
             definers |= {full_name(o.name): (name, fresh[name].version) for o in plan.objects}
         needs = {n: dict(definers[o] for o in map(full_name, p.uses) if o in definers) for n, p in plans.items()}
-        return {name: replace(version, needs=needs[name]) for name, version in fresh.items()}
+        return {n: replace(v, needs=needs[n], modules=dict(plans[n].modules)) for n, v in fresh.items()}
 
     def move(self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None) -> None:
         """Writes down that the job is in another state."""
@@ -79,7 +96,7 @@ class Registry:
 
     def plan(self, texts: Collection[JobText], jobs: Collection[str]) -> list[PlannedJob | SqlError]:
         """Plans texts in the catalog for `jobs`."""
-        return plan_texts(list(texts), self.catalog_for(jobs), self._settings)
+        return plan_texts(list(texts), self.catalog_for(jobs), self._settings, self.library)
 
     def settle(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
         """Writes down that a change has taken effect, and the catalog that follows from it."""
@@ -109,7 +126,7 @@ class Registry:
         """Plans all jobs as they were, which gives the catalog; the plans are kept for the graphs that come next."""
         jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
         # In this process: no stream runs yet that planning could hold up.
-        plans = plan_texts([self.text(j) for j in jobs], Catalog(), self._settings, child=False)
+        plans = plan_texts([self.text(j) for j in jobs], self._base, self._settings, self.library, child=False)
         for job, plan in zip(jobs, plans, strict=True):
             if isinstance(plan, SqlError):
                 log.error("job %s cannot be planned any more: %s", job.name, plan)
@@ -133,8 +150,8 @@ class Registry:
                 groups.setdefault(frozenset(needs.items()), []).append(name)
         for needed, names in groups.items():
             versions = [*sorted(needed), *((n, jobs[n]) for n in names)]
-            texts = [JobText(n, self.log.version(n, v).sql, self.log.version(n, v).file) for n, v in versions]
-            plans = plan_texts(texts, Catalog(), self._settings, child=False)
+            texts = [text_of(self.log.version(n, v)) for n, v in versions]
+            plans = plan_texts(texts, self._base, self._settings, self.library, child=False)
             found |= zip(names, plans[len(needed) :], strict=True)
         return found
 
@@ -166,3 +183,8 @@ class Registry:
                 reason = "the server died while the job was started or stopped"
                 changed[job.name] = moved(job, JobState.STOPPED, self.clock(), reason)
         self.log.write(changed, self.clock())
+
+
+def text_of(version: JobVersion) -> JobText:
+    """What a version says, with the modules that it was submitted with."""
+    return JobText(version.name, version.sql, version.file, version.modules)

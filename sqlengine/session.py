@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Protocol
+
+from sqlglot import exp
 
 from parser import parse_pieces
 from parser.errors import SqlError, UnknownObject, UnsupportedError
@@ -40,7 +42,7 @@ from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.explanation import explain_sinks
 from sqlengine.functions.library import Library
-from sqlengine.planning import held_object, use
+from sqlengine.planning import called, expressions_of, held_object, use
 from sqlengine.results import ResultSink
 from udf.user import UserFunction
 
@@ -151,6 +153,7 @@ class Session:
             case Use():
                 self.catalog = use(self.catalog, statement)
             case CreateTable() | CreateView() | CreateFunction():
+                self._activate(expressions_of(statement))
                 item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
                 assert isinstance(item, Table | View | Function)
                 self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
@@ -160,9 +163,13 @@ class Session:
     def _load(self, statement: CreateFunction) -> UserFunction:
         if self.library is None:
             raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
-        user = self.library.load(statement, {})
-        self.library.activate([user])
-        return user
+        return self.library.load(statement, {})
+
+    def _activate(self, queries: Iterable[exp.Expression]) -> None:
+        """Makes the functions of users that are called here callable."""
+        users = {f.user.identity: f.user for q in queries for f in called(q, self.catalog)}
+        if users and self.library is not None:
+            self.library.activate(users.values())
 
     def _drop(self, statement: Drop) -> None:
         held = held_object(self.catalog, statement)
@@ -173,6 +180,7 @@ class Session:
             raise UnknownObject(f"{statement.kind.lower()} '{name}' does not exist", position=statement.position)
 
     def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
+        self._activate(s.query for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,)))
         plans = bind(statement, self.catalog, self.settings, job=SCRIPT)
         assert isinstance(plans, tuple)
         optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in plans]

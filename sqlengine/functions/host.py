@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sqlengine.functions.process import Limits, Lost, WorkerProcess
+from sqlengine.functions.limits import Limits
+from sqlengine.functions.process import Lost, WorkerProcess
 from sqlengine.functions.protocol import Header
 
 Failure = tuple[int, str]

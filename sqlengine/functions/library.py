@@ -12,13 +12,15 @@ import msgspec
 from parser.errors import JobError, PlanError, SqlError, UnsupportedError
 from parser.statements import CreateFunction
 from sqlengine.functions.kernels import kernel_of
+from sqlengine.functions.limits import Limits
 from sqlengine.functions.pool import POOL
-from sqlengine.functions.process import Limits
 from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
 from udf.registry import register_user
 from udf.user import UserFunction, definition_of, type_named
 
 GROUP = "sqlengine.functions"
+# A version of a job knows a function of a package as `entry point NAME=MODULE.FUNCTION`.
+ENTRY = "entry point "
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,27 @@ class Library:
                 yield point.name.lower(), self._function(self._keep(sources), place)
             except SqlError as error:
                 yield point.name.lower(), error
+
+    def unchanged(self, modules: Mapping[str, str]) -> bool:
+        """Whether modules have the contents of a version (`JobVersion.modules`) now."""
+        try:
+            return all(self._now(key) == content for key, content in modules.items())
+        except SqlError:  # it is planned anew, and that says what is missing
+            return False
+
+    def _now(self, key: str) -> str:
+        if key.startswith(ENTRY):
+            sources = self._installed(place_of(key))
+            return sources.content if sources is not None else ""
+        file = key if key.endswith(".py") else None
+        module = Path(key).stem if file else key
+        return self._find(f"{module}.f", file).content
+
+    def pinned(self, modules: Mapping[str, str]) -> Iterable[tuple[str, UserFunction]]:
+        """Functions of packages by name, as they were when a version was submitted."""
+        for key, content in modules.items():
+            if key.startswith(ENTRY):
+                yield key.removeprefix(ENTRY).partition("=")[0], self._function(content, place_of(key))
 
     def activate(self, functions: Iterable[UserFunction]) -> None:
         """Makes functions callable in this process, and their workers ready."""
@@ -131,6 +154,14 @@ class Library:
 def key_of(statement: CreateFunction) -> str:
     """What a job's version knows a module by."""
     return statement.file or statement.class_name.rpartition(".")[0]
+
+
+def entry_key(name: str, place: str) -> str:
+    return f"{ENTRY}{name}={place}"
+
+
+def place_of(key: str) -> str:
+    return key.partition("=")[2]
 
 
 def checked_place(text: str) -> str:

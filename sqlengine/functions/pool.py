@@ -9,7 +9,7 @@ from pathlib import Path
 
 from parser.errors import ExecutionError
 from sqlengine.functions.host import ModuleHost
-from sqlengine.functions.process import Limits
+from sqlengine.functions.limits import Limits
 
 # The identity of a function that was switched off, and why.
 OnBroken = Callable[[str, str], None]

@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
+from sqlengine.functions.limits import Limits
 from sqlengine.functions.protocol import Closed, Header, encode, receive
 from sqlengine.functions.worker import PROGRESS
 
@@ -24,20 +25,6 @@ _START_S = 30.0
 _SOCKET_BYTES = 1 << 20
 # A worker dies with the thread that started it (that is how Linux tells it of the server's death): this one never ends.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="functions")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a module may take. `row_s`: seconds for one row; `call_s`: for one call of a vectorised function; `batch_s`: for
-    all rows of a batch; `memory`: bytes beyond what an idle worker has; `failures`: crashes, hangs and lacks of memory within
-    `failures_s` seconds after which a function is switched off."""
-
-    row_s: float = 1.0
-    call_s: float = 5.0
-    batch_s: float = 30.0
-    memory: int = 512 << 20
-    failures: int = 10
-    failures_s: float = 600.0
 
 
 class Lost(Exception):
@@ -69,6 +56,7 @@ class WorkerProcess:
             theirs.close()
             os.close(shared)
         self.bound: set[int] = set()
+        self._waited = 0.0
 
     @property
     def pid(self) -> int:
@@ -93,13 +81,14 @@ class WorkerProcess:
             raise self._lost(None) from None
 
     def _wait(self, row_s: float) -> None:
-        """Until the answer comes, as long as the rows make progress."""
+        """Until the answer comes, as long as the rows make progress. Time in which the machine was busy with others and
+        the worker only waited for a processor does not count."""
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
-        now = began = moved = time.monotonic()
-        at = (-2, -2)
+        now = began = moved = self._clock()
+        at = (self._progress[0], self._progress[1])
         while not poll.poll(max(1.0, 1000 * min(moved + row_s - now, row_s / 4))):
-            now = time.monotonic()
+            now = self._clock()
             where = (self._progress[0], self._progress[1])
             if where != at:
                 at, moved = where, now
@@ -107,6 +96,12 @@ class WorkerProcess:
                 raise self._lost(f"it took longer than {row_s:g} s")
             if now - began >= self._limits.batch_s:
                 raise self._lost(f"the rows of a batch took longer than {self._limits.batch_s:g} s")
+
+    def _clock(self) -> float:
+        """Seconds, without those that the worker's main thread was kept waiting for a processor."""
+        with suppress(OSError, IndexError, ValueError):  # it has just died, or the kernel does not tell
+            self._waited = int(Path(f"/proc/{self.pid}/schedstat").read_bytes().split()[1]) / 1e9
+        return time.monotonic() - self._waited
 
     def _lost(self, reason: str | None) -> Lost:
         """Kills what is left; the reason is that of its death where none is known."""

@@ -22,6 +22,7 @@ from sqlengine.functions.calls import Answer, Call, make_call
 from sqlengine.functions.hints import BadSignature, describe
 from sqlengine.functions.protocol import Closed, Header, encode, receive
 from sqlengine.functions.reasons import reason_of, set_root
+from sqlengine.memory import forget_pandas
 
 _PR_SET_PDEATHSIG = 1
 PROGRESS = 4  # numbers in shared memory: first row at work, the one behind the last, two spare
@@ -106,6 +107,7 @@ def main() -> None:
     sys.path.insert(0, folder)
     sys.argv = [sys.argv[0]]
     set_root(folder)
+    forget_pandas()
     shared = memoryview(mmap.mmap(int(progress_fd), PROGRESS * 8)).cast("q")
     channel = socket.socket(fileno=int(fd))
     _limit_memory(int(memory))

@@ -1,0 +1,19 @@
+"""How much of the machine a user's module gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a module may take. `row_s`: seconds for one row; `call_s`: for one call of a vectorised function; `batch_s`:
+    for all rows of a batch; `memory`: bytes beyond what an idle worker has; `failures`: crashes, hangs and lacks of
+    memory within `failures_s` seconds after which a function is switched off."""
+
+    row_s: float = 1.0
+    call_s: float = 5.0
+    batch_s: float = 30.0
+    memory: int = 512 << 20
+    failures: int = 10
+    failures_s: float = 600.0
