@@ -1,4 +1,4 @@
-"""Digests of texts, in hexadecimal."""
+"""Digests of texts and bytes, in hexadecimal."""
 
 from __future__ import annotations
 
@@ -10,54 +10,79 @@ import pyarrow as pa
 
 from parser.types import DataType, char, varchar
 from udf.arrays import RowError, per_distinct, row_errors
+from udf.encodings import as_bytes
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import int_, takes, text
+from udf.signatures import int_, takes, text_or_binary
 from udf.vector import Vector
 
 Algorithm: TypeAlias = Callable[..., Any]
 
 
-def _hex(algorithm: Algorithm, value: str) -> str:
-    return str(algorithm(value.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest())
+def _hex(algorithm: Algorithm, value: str | bytes) -> str:
+    return str(algorithm(as_bytes(value), usedforsecurity=False).hexdigest())
 
 
 def _digest(algorithm: Algorithm, value: Values) -> Values:
     return per_distinct(lambda v: _hex(algorithm, v), pa.string(), value)
 
 
-@function("MD5", signature=takes(text, result=char(32)))
+@function("MD5", signature=takes(text_or_binary, result=char(32)))
 def md5(ctx: KernelContext, value: Values) -> Values:
-    """The MD5 digest."""
+    """MD5(text or bytes): the MD5 digest in hexadecimal, of a text in UTF-8.
+
+    >>> MD5('a')
+    '0cc175b9c0f1b6a831c399e269772661'
+    """
     return _digest(hashlib.md5, value)
 
 
-@function("SHA1", signature=takes(text, result=char(40)))
+@function("SHA1", signature=takes(text_or_binary, result=char(40)))
 def sha1(ctx: KernelContext, value: Values) -> Values:
-    """The SHA-1 digest."""
+    """SHA1(text or bytes): the SHA-1 digest in hexadecimal, of a text in UTF-8.
+
+    >>> SHA1('a')
+    '86f7e437faa5a7fce15d1ddcb9eaeaea377667b8'
+    """
     return _digest(hashlib.sha1, value)
 
 
-@function("SHA224", signature=takes(text, result=char(56)))
+@function("SHA224", signature=takes(text_or_binary, result=char(56)))
 def sha224(ctx: KernelContext, value: Values) -> Values:
-    """The SHA-224 digest."""
+    """SHA224(text or bytes): the SHA-224 digest in hexadecimal, of a text in UTF-8.
+
+    >>> SHA224('a')
+    'abd37534c7d9a2efb9465de931cd7055ffdb8879563ae98078d6d6d5'
+    """
     return _digest(hashlib.sha224, value)
 
 
-@function("SHA256", signature=takes(text, result=char(64)))
+@function("SHA256", signature=takes(text_or_binary, result=char(64)))
 def sha256(ctx: KernelContext, value: Values) -> Values:
-    """The SHA-256 digest."""
+    """SHA256(text or bytes): the SHA-256 digest in hexadecimal, of a text in UTF-8.
+
+    >>> SHA256('a')
+    'ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb'
+    """
     return _digest(hashlib.sha256, value)
 
 
-@function("SHA384", signature=takes(text, result=char(96)))
+@function("SHA384", signature=takes(text_or_binary, result=char(96)))
 def sha384(ctx: KernelContext, value: Values) -> Values:
-    """The SHA-384 digest."""
+    """SHA384(text or bytes): the SHA-384 digest in hexadecimal, of a text in UTF-8.
+
+    >>> LEFT(SHA384('a'), 16)
+    '54a59b9f22b0b808'
+    """
     return _digest(hashlib.sha384, value)
 
 
-@function("SHA512", signature=takes(text, result=char(128)))
+@function("SHA512", signature=takes(text_or_binary, result=char(128)))
 def sha512(ctx: KernelContext, value: Values) -> Values:
-    """The SHA-512 digest."""
+    """SHA512(text or bytes): the SHA-512 digest in hexadecimal, of a text in UTF-8.
+
+    >>> LEFT(SHA512('a'), 16)
+    '1f40fc92da241694'
+    """
     return _digest(hashlib.sha512, value)
 
 
@@ -79,7 +104,11 @@ def _sha2_result(types: Types, literals: Literals) -> DataType:
     return varchar(128).with_nullable(any(t.nullable for t in types))
 
 
-@function("SHA2", signature=takes(text, int_, result=_sha2_result))
+@function("SHA2", signature=takes(text_or_binary, int_, result=_sha2_result))
 def sha2(ctx: KernelContext, value: Values, bits: Values) -> Vector:
-    """SHA2(text, bits): the digest of the SHA-2 family with 224, 256, 384 or 512 bits. Error: another number."""
+    """SHA2(text or bytes, bits): the digest of the SHA-2 family with 224, 256, 384 or 512 bits. Error: another number.
+
+    >>> SHA2('a', 224)
+    'abd37534c7d9a2efb9465de931cd7055ffdb8879563ae98078d6d6d5'
+    """
     return Vector(*row_errors(ctx.num_rows, _sha2, pa.string(), value, bits))

@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.types import DOUBLE, char
-from udf.arrays import row_by_row
+from parser.types import DOUBLE, INT, char
+from udf.arrays import RowError, row_by_row, row_errors
 from udf.registry import KernelContext, Values, function
 from udf.signatures import int_, never_null, nullable, takes
+from udf.vector import Vector
 
 
 def _words(ctx: KernelContext, per_row: int, stream: int = 0) -> npt.NDArray[np.uint64]:
@@ -48,3 +49,25 @@ def rand(ctx: KernelContext, seed: Values | None = None) -> Values:
 def _seeded(ctx: KernelContext, row: int, seed: int) -> float:
     key = [ctx.seed % 2**64, ctx.seed >> 64 & (2**64 - 1), row, seed % 2**32]
     return float(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 11) * 2.0**-53
+
+
+@function("RAND_INTEGER", signature=takes(int_, int_, optional=1, result=INT), deterministic=False)
+def rand_integer(ctx: KernelContext, first: Values, bound: Values | None = None) -> Vector:
+    """RAND_INTEGER(bound), RAND_INTEGER(seed, bound): a random INT from 0 to the bound (exclusive) for every row. Error:
+    a bound below 1.
+
+    >>> RAND_INTEGER(1)
+    0
+    """
+    rows = pa.array(range(ctx.num_rows), pa.int64())
+    if bound is None:
+        words = pa.array(_words(ctx, 1)[:, 0])
+        return Vector(*row_errors(ctx.num_rows, lambda w, b: w % _positive(b), pa.int32(), words, first))
+    draw = lambda row, s, b: int(_seeded(ctx, row, s) * _positive(b))  # noqa: E731
+    return Vector(*row_errors(ctx.num_rows, draw, pa.int32(), rows, first, bound))
+
+
+def _positive(bound: int) -> int:
+    if bound < 1:
+        raise RowError("the bound of RAND_INTEGER must be positive")
+    return bound

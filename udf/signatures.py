@@ -39,6 +39,7 @@ bigint = Family("an integer", lambda t: t.is_integer, BIGINT)
 double = Family("a number", lambda t: t.is_numeric, DOUBLE)
 boolean = Family("a BOOLEAN", lambda t: t.root is Root.BOOLEAN)
 binary = Family("binary data", lambda t: t.is_binary)
+text_or_binary = Family("a string or binary data", lambda t: t.is_string or t.is_binary)
 anything = Family("a value", lambda t: True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from udf.signatures import (
     Custom,
     Positional,
     always_nullable,
+    gives,
     int_,
     nullable,
     same_as_first,
@@ -33,31 +35,39 @@ def _cased(values: Values, ascii_kernel: Callable[..., Values], full: Callable[[
 
 @function("LOWER", signature=takes(text, result=same_as_first))
 def lower(ctx: KernelContext, value: Values) -> Values:
-    """The text in lower case."""
+    """LOWER(text): the text in lower case.
+
+    >>> LOWER('ABC')
+    'abc'
+    """
     return _cased(value, pc.ascii_lower, str.lower)
 
 
 @function("UPPER", signature=takes(text, result=same_as_first))
 def upper(ctx: KernelContext, value: Values) -> Values:
-    """The text in upper case; `ß` becomes `SS`."""
+    """UPPER(text): the text in upper case; `ß` becomes `SS`.
+
+    >>> UPPER('abc')
+    'ABC'
+    """
     return _cased(value, pc.ascii_upper, str.upper)
 
 
-def _one(cased: str, c: str) -> str:
-    return cased if len(cased) == 1 else c
+_WORD = re.compile("[A-Za-z0-9]+")
 
 
 def _capitalised(value: str) -> str:
-    result, start = [], True
-    for c in value:
-        result.append(_one(c.upper(), c) if start else _one(c.lower(), c))
-        start = not c.isalnum()
-    return "".join(result)
+    return _WORD.sub(lambda word: word[0].capitalize(), value)
 
 
 @function("INITCAP", signature=takes(text, result=same_as_first))
 def initcap(ctx: KernelContext, value: Values) -> Values:
-    """Every word with its first letter in upper case and the others in lower case."""
+    """INITCAP(text): every word with its first letter in upper case and the others in lower case. Only the letters and
+    digits of ASCII make words; all others stay as they are.
+
+    >>> INITCAP('hello wORLD')
+    'Hello World'
+    """
     return per_distinct(_capitalised, _STRING, value)
 
 
@@ -156,7 +166,7 @@ def replace(ctx: KernelContext, value: Values, search: Values, replacement: Valu
 
 
 def _position(search: str, value: str, start: int = 1) -> int:
-    return 0 if start < 1 else value.find(search, start - 1) + 1
+    return value.find(search, max(start, 1) - 1) + 1 if search else 1
 
 
 @function("POSITION", signature=takes(text, text, int_, optional=1, result=INT))
@@ -178,20 +188,36 @@ def instr(ctx: KernelContext, value: Values, search: Values) -> Values:
     return position(ctx, search, value)
 
 
-@function("STARTSWITH", signature=takes(text, text, result=BOOLEAN))
+def _end_types(types: Types) -> tuple[DataType, ...] | None:
+    alike = len(types) == 2 and (all(t.is_string for t in types) or all(t.is_binary for t in types))
+    return tuple(types) if alike else None
+
+
+_END = Custom(_end_types, gives(BOOLEAN), "two strings or two binary values")
+
+
+@function("STARTSWITH", signature=_END)
 def startswith(ctx: KernelContext, value: Values, prefix: Values) -> Values:
-    """Whether the text begins with `prefix`."""
+    """STARTSWITH(text, prefix): whether the text (or the bytes) begins with the prefix.
+
+    >>> STARTSWITH('abc', 'ab')
+    TRUE
+    """
     if is_constant(prefix) and prefix.is_valid:
         return pc.starts_with(value, prefix.as_py())
-    return map_text(ctx.num_rows, str.startswith, pa.bool_(), value, prefix)
+    return map_text(ctx.num_rows, lambda v, p: v.startswith(p), pa.bool_(), value, prefix)
 
 
-@function("ENDSWITH", signature=takes(text, text, result=BOOLEAN))
+@function("ENDSWITH", signature=_END)
 def endswith(ctx: KernelContext, value: Values, suffix: Values) -> Values:
-    """Whether the text ends with `suffix`."""
+    """ENDSWITH(text, suffix): whether the text (or the bytes) ends with the suffix.
+
+    >>> ENDSWITH('abc', 'bc')
+    TRUE
+    """
     if is_constant(suffix) and suffix.is_valid:
         return pc.ends_with(value, suffix.as_py())
-    return map_text(ctx.num_rows, str.endswith, pa.bool_(), value, suffix)
+    return map_text(ctx.num_rows, lambda v, e: v.endswith(e), pa.bool_(), value, suffix)
 
 
 def _split_index(value: str, separator: str | int, index: int) -> str | None:

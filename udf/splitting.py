@@ -1,0 +1,83 @@
+"""Texts taken apart: into arrays and maps."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import STRING, array, map_of
+from udf.arrays import RowError, is_constant, row_by_row, row_errors
+from udf.registry import KernelContext, Values, function
+from udf.searches import known, searched
+from udf.signatures import always_nullable, takes, text
+from udf.vector import Vector
+
+_TEXTS = array(STRING)
+_MAP = map_of(STRING, STRING)
+TIMEOUT_S = 1.0
+
+
+def _split(value: str, delimiter: str) -> list[str]:
+    if not value:
+        return []
+    return value.split(delimiter) if delimiter else list(value)
+
+
+@function("SPLIT", signature=takes(text, text, result=_TEXTS))
+def split(ctx: KernelContext, value: Values, delimiter: Values) -> Values:
+    """SPLIT(text, delimiter): the parts between the delimiters; the characters for an empty delimiter; no part for an
+    empty text.
+
+    >>> SPLIT('a,b,,c', ',')
+    ['a', 'b', '', 'c']
+    """
+    if is_constant(delimiter) and delimiter.as_py():
+        parts = pc.split_pattern(value, delimiter.as_py())
+        empty = pa.scalar([], _TEXTS.arrow)
+        return pc.if_else(pc.equal(value, ""), empty, parts.cast(_TEXTS.arrow))
+    return row_by_row(ctx.num_rows, _split, _TEXTS.arrow, value, delimiter)
+
+
+def _java_split(value: str, delimiter: str, most: int = 0) -> list[str]:
+    """As Java's `String.split`: by a regular expression, empty parts at the end left out unless `most` is given, no empty
+    part before a match of no characters at the beginning."""
+    compiled = known(delimiter)
+    if compiled is None:
+        raise RowError(f"'{delimiter}' is not a regular expression")
+    parts: list[str] = []
+    start = 0
+    for found in searched(compiled, value, lambda limit: list(compiled.exact.finditer(value, timeout=limit))):
+        if found.end() == 0 or (most and len(parts) == most - 1):
+            continue
+        if found.start() == len(value) and found.end() == found.start() and not most:
+            continue
+        parts.append(value[start : found.start()])
+        start = found.end()
+    if not parts:
+        return [value]
+    parts.append(value[start:])
+    while not most and parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def _to_map(value: str, between: str = ",", inside: str = "=") -> list[tuple[str, str | None]]:
+    if not value:
+        return []
+    found: dict[str, str | None] = {}
+    for pair in _java_split(value, between):
+        key, *rest = _java_split(pair, inside, 2)
+        found[key] = rest[0] if rest else None
+    return list(found.items())
+
+
+@function("STR_TO_MAP", signature=takes(text, text, text, optional=2, result=always_nullable(_MAP)))
+def str_to_map(ctx: KernelContext, value: Values, *delimiters: Values) -> Vector:
+    """STR_TO_MAP(text [, between pairs [, inside a pair]]): the pairs as a map; the delimiters, ',' and '=' by default, are
+    regular expressions. A pair without the second delimiter has a NULL value; of equal keys the last one counts. Error: a
+    delimiter that is no regular expression.
+
+    >>> STR_TO_MAP('a=1,b=2')
+    {'a': '1', 'b': '2'}
+    """
+    return Vector(*row_errors(ctx.num_rows, _to_map, _MAP.arrow, value, *delimiters))
