@@ -20,6 +20,7 @@ from rules.logic import TRUE
 from rules.options import Options
 from rules.part import Part
 from rules.ragged import Ints
+from rules.watch import Watch
 from udf.java_regex import JavaRegex
 
 
@@ -43,10 +44,11 @@ def compile_part(rules: Mapping[str, Condition], options: Options, counters: Cou
     dense = [i for i, plan in enumerate(plans) if plan.access is None and i not in set(always)]
     table = _table(plans, always, dense, leaves, nodes, numbers)
     known = Leaves(group_of, len(variables), np.zeros(len(leaves.leaves), np.int32))
-    groups = _groups(variables, leaves, numbers, options, counters)
+    watch = Watch(options)
+    groups = _groups(variables, leaves, numbers, options, watch, counters)
     counters.parts_compiled += 1
     store = SlotStore(_rules_of(plans, numbers))
-    return Part(groups, formulas, table, known, store, options, counters)
+    return Part(groups, formulas, table, known, store, options, watch, counters)
 
 
 def _plan(roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Options) -> list[RulePlan]:
@@ -80,12 +82,17 @@ def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]
 
 
 def _groups(
-    variables: Mapping[Variable, list[int]], leaves: LeafTable, numbers: Index, options: Options, counters: Counters
+    variables: Mapping[Variable, list[int]],
+    leaves: LeafTable,
+    numbers: Index,
+    options: Options,
+    watch: Watch,
+    counters: Counters,
 ) -> list[Group]:
     groups = []
     for number, (variable, members) in enumerate(variables.items()):
         numbered = [(int(numbers[m]), leaves.leaves[m].matching) for m in members]
-        groups.append(make_group(number, variable, numbered, options, counters))
+        groups.append(make_group(number, variable, numbered, options, watch, counters))
     return groups
 
 

@@ -12,7 +12,8 @@ class Counters:
     Values: `cache_hits`, `cache_misses` and `cache_skipped` (too long, switched off, or not worth it) distinct values
     looked up; `cache_evictions` values dropped. Matching of missed values: `hyperscan_scans` calls of the automaton, of
     which `joined_scans` searched several values; `confirmed` hits checked afterwards, of which `refuted` were none;
-    `plain_checks` literals or patterns tried without the automaton; `regex_timeouts` values given up.
+    `plain_checks` literals or patterns tried without the automaton; `linear_checks` texts that RE2 was asked for;
+    `regex_timeouts` values without an answer, since a pattern took too long or was given up.
     Rules: `candidates` (row, rule) pairs from access sets, `verifications` pairs evaluated, `dense_evaluations` rules
     evaluated column by column, `opaque_rows` rows handed to the caller.
     Databases: `compiled`, `loaded` from disk, `unreadable` files ignored, `parts_compiled` sets of rules."""
@@ -26,6 +27,7 @@ class Counters:
     confirmed: int = 0
     refuted: int = 0
     plain_checks: int = 0
+    linear_checks: int = 0
     regex_timeouts: int = 0
     candidates: int = 0
     verifications: int = 0

@@ -26,6 +26,7 @@ from rules.matchers.ranges import Places, RangeMatcher
 from rules.matchers.regexes import regex_matcher
 from rules.options import Options
 from rules.ragged import Ints
+from rules.watch import Watch
 from udf.java_regex import JavaRegex
 
 Numbered: TypeAlias = Sequence[tuple[int, Matching]]
@@ -51,14 +52,16 @@ class Group(Protocol):
         ...
 
 
-def make_group(number: int, variable: Variable, leaves: Numbered, options: Options, counters: Counters) -> Group:
+def make_group(
+    number: int, variable: Variable, leaves: Numbered, options: Options, watch: Watch, counters: Counters
+) -> Group:
     """SqlError where the variable is compared with texts and with numbers."""
     kinds = {_kind(matching) for _, matching in leaves} - {None}
     if len(kinds) > 1:
         raise SqlError(f"'{variable}' is compared with texts and with numbers")
     cache = ValueCache(options, counters)
     if kinds == {"text"} or variable.transforms:
-        return TextGroup(number, variable, _matchers(leaves, options, counters), cache)
+        return TextGroup(number, variable, _matchers(leaves, options, watch, counters), cache)
     if kinds == {"number"}:
         return NumberGroup(number, variable, Places(_comparisons(leaves)), cache)
     return NullGroup(variable)
@@ -81,7 +84,7 @@ def _comparisons(leaves: Numbered) -> list[tuple[int, Equal | Between]]:
     return [(n, m) for n, m in leaves if isinstance(m, Equal | Between)]
 
 
-def _matchers(leaves: Numbered, options: Options, counters: Counters) -> list[Matcher]:
+def _matchers(leaves: Numbered, options: Options, watch: Watch, counters: Counters) -> list[Matcher]:
     """A matcher per family of operators that occurs."""
     matchers: list[Matcher] = []
     if equal := [(n, m) for n, m in leaves if isinstance(m, Equal)]:
@@ -99,7 +102,7 @@ def _matchers(leaves: Numbered, options: Options, counters: Counters) -> list[Ma
     if wildcards := [(n, m) for n, m, literal in likes if literal is None]:
         matchers.append(WildcardMatcher(wildcards, counters))
     if patterns := [(n, m) for n, m in leaves if isinstance(m, JavaRegex)]:
-        matchers.append(regex_matcher(patterns, options, counters))
+        matchers.append(regex_matcher(patterns, options, watch, counters))
     return matchers
 
 

@@ -14,7 +14,8 @@ class Options:
     `dense_fallback` evaluates a rule column by column where most rows are its candidates (else row by row).
 
     Bounds, per variable: `cache_entries` values, none longer than `max_cached_value_bytes`, which together make at
-    most `cache_pairs` predicates true. `regex_timeout`: seconds for one regular expression on one value.
+    most `cache_pairs` predicates true. `regex_timeout`: CPU seconds for one regular expression on one value, where it may
+    go back and try again; `regex_budget`: how many seconds it may be behind its time before it is given up.
     `folder`: where compiled databases are kept between starts (None: nowhere)."""
 
     cache: bool = True
@@ -26,4 +27,5 @@ class Options:
     max_cached_value_bytes: int = 1024
     cache_pairs: int = 1_000_000
     regex_timeout: float = 0.1
+    regex_budget: float = 0.3
     folder: Path | None = None

@@ -16,6 +16,7 @@ from rules.counters import Counters
 from rules.formula import Formulas
 from rules.group import Group
 from rules.options import Options
+from rules.watch import Watch
 
 _BLOCK_ROWS = 4096
 _MOST_CELLS = 1 << 25
@@ -33,19 +34,23 @@ class Part:
         leaves: Leaves,
         store: SlotStore,
         options: Options,
+        watch: Watch,
         counters: Counters,
     ) -> None:
         self._groups, self._formulas, self._table, self._leaves, self._store = groups, formulas, table, leaves, store
-        self._options, self._counters = options, counters
+        self._options, self._watch, self._counters = options, watch, counters
         self._garbage = 0
 
     def __len__(self) -> int:
         return len(self._table)
 
     def reason(self, leaf: int) -> str:
-        """Why there is no answer: the regular expression of `leaf` took too long."""
-        text, seconds = self._table.regex_texts[leaf], self._options.regex_timeout
-        return f"the regular expression '{text}' took longer than {seconds:g} s"
+        """Why there is no answer where one depends on `leaf`, a regular expression."""
+        return self._watch.reason(leaf, self._table.regex_texts[leaf])
+
+    def given_up(self, leaf: int) -> bool:
+        """Whether there will be none for other values either."""
+        return leaf in self._watch.given_up
 
     def match(self, columns: Columns, num_rows: int, alive: Mask | None, opaque: OpaqueOf | None) -> list[Found]:
         """`alive[rule]` is False for rules that were removed (None: all are there). Rows are those of the batch."""

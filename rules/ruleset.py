@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -28,11 +29,13 @@ _WORN, _WORN_LEAST = 0.1, 64
 @dataclass(frozen=True)
 class Matches:
     """Which rules match which rows: pairs sorted by row and then by rule. `rules` are places in `RuleSet.ids`.
-    `errors` are (row, rule id, reason) where a regular expression took too long and the rule's answer depends on it."""
+    `errors` are (row, rule id, reason) where a regular expression took too long and the rule's answer depends on it;
+    `given_up` the ids among them whose expression is not asked any more, so that there will be more errors."""
 
     rows: npt.NDArray[np.int32]
     rules: npt.NDArray[np.int32]
     errors: Sequence[tuple[int, str, str]] = ()
+    given_up: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,7 @@ class _Layer:
     part: Part
     numbers: Mapping[str, int]
     alive: Mask
-    places: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    places: npt.NDArray[np.int32]
 
     @property
     def size(self) -> int:
@@ -59,9 +62,10 @@ class _Layer:
         alive[here] = False
         return replace(self, alive=alive)
 
-    def placed(self, place_of: Mapping[str, int]) -> _Layer:
-        places = [place_of[n] if a else -1 for n, a in zip(self.numbers, self.alive.tolist(), strict=True)]
-        return replace(self, places=np.array(places, np.int32))
+    def moved(self, removed: Sequence[int], added: Sequence[int]) -> _Layer:
+        """After ids were removed at some places and, counted before that, others put in front of some places."""
+        before = np.searchsorted(added, self.places, "right") - np.searchsorted(removed, self.places)
+        return replace(self, places=np.where(self.alive, self.places + before, -1).astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,7 @@ class RuleSet:
     thread at a time; `change` and `rebuilt` may run in another."""
 
     options: Options
-    rules: Mapping[str, Condition]
+    rules: MappingProxyType[str, Condition]
     ids: tuple[str, ...]
     counters: Counters
     _layers: tuple[_Layer, ...] = field(default=(), repr=False)
@@ -83,22 +87,37 @@ class RuleSet:
         """This set without the rules `remove`, then with those of `add`, which replace others of the same id. Costs
         what is added, and a little for each rule that is there. SqlError where a condition has a bad literal; an id to
         remove that is not there is no error."""
-        gone = {*remove, *add}
-        rules = {name: condition for name, condition in self.rules.items() if name not in gone}
+        gone = {name for name in (*remove, *add) if name in self.rules}
+        rules = self.rules.copy()
+        for name in gone:
+            del rules[name]
         rules.update(add)
         layers = [layer.without(gone) for layer in self._layers]
         layers = [layer for layer in layers if layer.size]
         fresh = dict(add)
         while fresh and len(layers) > 1 and (layers[-1].size <= _MERGE * len(fresh) or len(layers) > _MOST_DELTAS):
             fresh = {**{name: rules[name] for name in layers.pop().names()}, **fresh}
+        ids, layers = self._moved(gone, add, layers)
         if fresh:
-            layers.append(self._compile(fresh))
-        return self._assembled(rules, [i for i in self.ids if i not in gone] + sorted(add), layers)
+            layers.append(self._compile(fresh, ids))
+        return replace(self, rules=MappingProxyType(rules), ids=tuple(ids), _layers=tuple(layers))
+
+    def _moved(
+        self, gone: Collection[str], add: Collection[str], layers: Sequence[_Layer]
+    ) -> tuple[list[str], list[_Layer]]:
+        """The ids after a change, and the layers with the places of their rules among them."""
+        ids = list(self.ids)
+        removed = sorted(bisect_left(ids, name) for name in gone)
+        added = sorted(bisect_left(ids, name) for name in add)
+        for place in reversed(removed):
+            del ids[place]
+        for name in add:
+            insort(ids, name)
+        return ids, [layer.moved(removed, added) for layer in layers]
 
     def rebuilt(self) -> RuleSet:
         """The same rules, compiled as one. Takes long for many rules: meant to be run beside the stream."""
-        layers = [self._compile(self.rules)] if self.rules else []
-        return self._assembled(dict(self.rules), list(self.ids), layers)
+        return replace(self, _layers=(self._compile(self.rules, self.ids),) if self.rules else ())
 
     def onto(self, rebuilt: RuleSet) -> RuleSet:
         """This set's rules on the parts of `rebuilt`, which was made from an earlier version of it."""
@@ -120,23 +139,21 @@ class RuleSet:
         ExecutionError where a column is missing or of a type that the rules do not compare with."""
         keys: list[Ints] = []
         errors: list[tuple[int, str, str]] = []
+        given_up: set[str] = set()
         width = max(1, len(self.ids))
         for layer in self._layers if num_rows else ():
             alive = None if layer.size == len(layer.alive) else layer.alive
             for found in layer.part.match(columns, num_rows, alive, opaque):
                 keys.append(found.rows.astype(np.int64) * width + layer.places[found.rules])
-                errors += [
-                    (row, self.ids[layer.places[rule]], layer.part.reason(leaf)) for row, rule, leaf in found.errors
-                ]
+                for row, rule, leaf in found.errors:
+                    name = self.ids[layer.places[rule]]
+                    errors.append((row, name, layer.part.reason(leaf)))
+                    if layer.part.given_up(leaf):
+                        given_up.add(name)
         rows, rules = np.divmod(np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64), width)
-        return Matches(rows.astype(np.int32), rules.astype(np.int32), sorted(errors))
+        return Matches(rows.astype(np.int32), rules.astype(np.int32), sorted(errors), frozenset(given_up))
 
-    def _compile(self, rules: Mapping[str, Condition]) -> _Layer:
+    def _compile(self, rules: Mapping[str, Condition], ids: Sequence[str]) -> _Layer:
         part = compile_part(rules, self.options, self.counters)
-        return _Layer(part, {name: number for number, name in enumerate(rules)}, np.ones(len(rules), np.bool_))
-
-    def _assembled(self, rules: dict[str, Condition], ids: list[str], layers: list[_Layer]) -> RuleSet:
-        ids.sort()
-        place_of = {name: place for place, name in enumerate(ids)}
-        placed = tuple(layer.placed(place_of) for layer in layers)
-        return replace(self, rules=MappingProxyType(rules), ids=tuple(ids), _layers=placed)
+        places = np.array([bisect_left(ids, name) for name in rules], np.int32)
+        return _Layer(part, {name: number for number, name in enumerate(rules)}, np.ones(len(rules), np.bool_), places)

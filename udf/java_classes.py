@@ -81,7 +81,7 @@ def re2_class(text: str) -> str:
     flat = text if "&&" in text else text[0] + _POSITIVE.sub(r"\1", text[1:])
     if "[" in flat[1:] or "&&" in flat or _FOREIGN.search(flat):
         flat = _listed(text)
-    return _CODE.sub(r"\\x{\1\2}", flat)
+    return str(_CODE.sub(r"\\x{\1\2}", flat))
 
 
 def _listed(text: str) -> str:

@@ -31,7 +31,8 @@ def regexp_extract(value: str, pattern: str, group: int = 0) -> str | None:
     if compiled is None or not 0 <= group <= compiled.groups:
         return None
     match = searched(compiled, value, lambda limit: compiled.exact.search(value, timeout=limit))
-    return None if match is None else match[group]
+    extracted: str | None = None if match is None else match[group]
+    return extracted
 
 
 def regexp_replace(value: str, pattern: str, replacement: str) -> str | None:

@@ -1,20 +1,24 @@
 """REGEXP with Java's meaning: Hyperscan finds the values that may match, the exact pattern decides.
 
-Values that are no valid UTF-8 and patterns that Hyperscan does not take go to the exact pattern directly. A pattern
-that takes too long on a value leaves an error for the two, never FALSE."""
+Values that are no valid UTF-8 and patterns that Hyperscan does not take go to the exact pattern directly. RE2 decides,
+for all values at once, where it means the same and the `regex` package might take long. A pattern that takes too long on
+a value leaves an error for the two, never FALSE."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from rules.counters import Counters
 from rules.databases import Scan, compile_single, compiles
 from rules.matchers.base import HitList, Values
 from rules.options import Options
+from rules.watch import Watch
 from udf.java_regex import JavaRegex
-
-# A text on which quadratic time is no matter: watching the time costs more than the search.
-_SHORT = 2_000
+from udf.searches import SHORT
 
 
 class RegexMatcher:
@@ -25,12 +29,11 @@ class RegexMatcher:
         searched: Sequence[tuple[int, JavaRegex]],
         direct: Sequence[tuple[int, JavaRegex]],
         scan: Scan | None,
-        options: Options,
+        watch: Watch,
         counters: Counters,
     ) -> None:
         self._searched, self._direct, self._scan = searched, direct, scan
-        self._timeout = options.regex_timeout
-        self._counters = counters
+        self._watch, self._counters = watch, counters
 
     def match(self, values: Values, hits: HitList) -> None:
         found: list[int] = []
@@ -39,41 +42,74 @@ class RegexMatcher:
         def on_match(pattern: int, start: int, end: int, flags: int, context: object) -> None:
             append(pattern)
 
-        refuted = confirmed = 0
+        decision = _Decision(self._watch, self._counters, hits)
         for value, text in enumerate(values.texts):
-            if self._scan is None or not (text.isascii() or _is_valid(text)):
-                self._plain(value, text, self._searched, hits)
+            valid = text.isascii() or _is_valid(text)
+            if self._scan is None or not valid:
+                self._counters.plain_checks += len(self._searched)
+                decision.decide(value, text, valid, self._searched)
             else:
                 found.clear()
                 self._scan(values.encoded[value], on_match)
                 if found:
-                    confirmed += len(found)
-                    refuted += self._decide(value, text, [self._searched[i] for i in found], hits)
+                    self._counters.confirmed += len(found)
+                    self._counters.refuted += decision.decide(value, text, valid, [self._searched[i] for i in found])
             if self._direct:
-                self._plain(value, text, self._direct, hits)
+                self._counters.plain_checks += len(self._direct)
+                decision.decide(value, text, valid, self._direct)
         if self._scan is not None:
             self._counters.hyperscan_scans += len(values)
-        self._counters.confirmed += confirmed
-        self._counters.refuted += refuted
+        decision.finish()
 
-    def _plain(self, value: int, text: str, patterns: Sequence[tuple[int, JavaRegex]], hits: HitList) -> None:
-        self._counters.plain_checks += len(patterns)
-        self._decide(value, text, patterns, hits)
 
-    def _decide(self, value: int, text: str, patterns: Iterable[tuple[int, JavaRegex]], hits: HitList) -> int:
-        """How many of the patterns are not found."""
+class _Decision:
+    """What the exact patterns say of the values of one batch. `_linear`: texts that RE2 is asked for at the end, and the
+    values that they stand for, by leaf."""
+
+    def __init__(self, watch: Watch, counters: Counters, hits: HitList) -> None:
+        self._watch, self._counters, self._hits = watch, counters, hits
+        self._linear: dict[int, tuple[str, list[str], list[int]]] = {}
+
+    def decide(self, value: int, text: str, valid: bool, patterns: Iterable[tuple[int, JavaRegex]]) -> int:
+        """How many of the patterns are not found, of those that are not left to RE2."""
         missing = 0
         for leaf, pattern in patterns:
-            try:
-                limit = None if pattern.tame and len(text) <= _SHORT else self._timeout
-                if len(text) >= pattern.least and pattern.exact.search(text, timeout=limit):
-                    hits.add(value, (leaf,))
-                else:
-                    missing += 1
-            except TimeoutError:
-                self._counters.regex_timeouts += 1
-                hits.add_error(value, leaf)
+            if len(text) < pattern.least:
+                missing += 1
+            elif not (valid and self._leave(value, text, leaf, pattern)):
+                missing += not self._search(value, text, leaf, pattern)
         return missing
+
+    def _leave(self, value: int, text: str, leaf: int, pattern: JavaRegex) -> bool:
+        """Leaves the decision to RE2, unless the other is fast or RE2 is no help."""
+        if pattern.tame and len(text) <= SHORT:
+            return False
+        texts = pattern.re2_texts(text)
+        if not texts or pattern.re2 is None:
+            return False
+        _, waiting, owners = self._linear.setdefault(leaf, (pattern.re2, [], []))
+        waiting += texts
+        owners += [value] * len(texts)
+        return True
+
+    def _search(self, value: int, text: str, leaf: int, pattern: JavaRegex) -> bool:
+        try:
+            found = self._watch.search(leaf, pattern, text)
+        except TimeoutError:
+            self._counters.regex_timeouts += 1
+            self._hits.add_error(value, leaf)
+            return True
+        if found:
+            self._hits.add(value, (leaf,))
+        return found
+
+    def finish(self) -> None:
+        """Asks RE2 for what was left to it."""
+        for leaf, (pattern, texts, owners) in self._linear.items():
+            found = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_numpy(zero_copy_only=False)
+            matched = np.array(owners)[found]
+            self._counters.linear_checks += len(texts)
+            self._hits.add_pairs(matched, np.full(len(matched), leaf))
 
 
 def _is_valid(text: str) -> bool:
@@ -84,10 +120,12 @@ def _is_valid(text: str) -> bool:
     return True
 
 
-def regex_matcher(leaves: Sequence[tuple[int, JavaRegex]], options: Options, counters: Counters) -> RegexMatcher:
+def regex_matcher(
+    leaves: Sequence[tuple[int, JavaRegex]], options: Options, watch: Watch, counters: Counters
+) -> RegexMatcher:
     """The matcher for these patterns under these switches."""
     if not options.hyperscan:
-        return RegexMatcher((), leaves, None, options, counters)
+        return RegexMatcher((), leaves, None, watch, counters)
     searched, direct = list(leaves), []
     scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:  # one pattern beyond Hyperscan fails them all: find out which
@@ -96,5 +134,5 @@ def regex_matcher(leaves: Sequence[tuple[int, JavaRegex]], options: Options, cou
         if searched:
             scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:
-        return RegexMatcher((), leaves, None, options, counters)
-    return RegexMatcher(searched, direct, scan, options, counters)
+        return RegexMatcher((), leaves, None, watch, counters)
+    return RegexMatcher(searched, direct, scan, watch, counters)

@@ -14,7 +14,7 @@ from planner.physical import Edge, PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
-from sqlengine.operators.base import ERROR_PORT, Operator
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
@@ -70,7 +70,7 @@ class EmbeddedExecutor:
         self.plan = PhysicalPlan()
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
-        self.errors: list[Batch] = []
+        self.errors: Output = []
         self._rows: Counter[str] = Counter()
 
     def prepare(self, plan: PhysicalPlan) -> Prepared:
@@ -126,8 +126,8 @@ class EmbeddedExecutor:
             for port, part in waiting.pop(name):
                 done = process(current.node, current.operator, current.context.stateful, port, part)
                 for out_port, result in done:
-                    if out_port == ERROR_PORT:
-                        self.errors.append(result)
+                    if out_port in (ERROR_PORT, GIVE_UP_PORT):
+                        self.errors.append((out_port, result))
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
 
@@ -166,8 +166,8 @@ class EmbeddedExecutor:
             self._rows.update(node.operator.rows_by_job)
         node.operator.close()
 
-    def take_errors(self) -> list[Batch]:
-        """Dead letters since the last call."""
+    def take_errors(self) -> Output:
+        """What left by the ports of errors since the last call."""
         errors, self.errors = self.errors, []
         return errors
 

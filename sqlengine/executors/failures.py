@@ -37,14 +37,22 @@ class SinkFailed(JobsFailed):
 class RowsFailed(JobsFailed):
     """Rows in error that belong to jobs which asked to fail on them ('' stands for a table's records)."""
 
+    advice: ClassVar[str] = "SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on"
+
     def __init__(self, letters: Batch) -> None:
         owner, place, subject, reason, payload = (c[0].as_py() for c in letters.columns)
         super().__init__(
             f"{reason} in {subject}",
             detail=f"at {place}: {payload[:200]}" if place else payload[:200],
-            hint="SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on",
+            hint=self.advice,
         )
         self.jobs = frozenset({owner})
+
+
+class GaveUp(RowsFailed):
+    """Rows for which a job cannot go on, whatever it asked for: others would wait for it at each of them."""
+
+    advice = "its rows without an answer are dead letters; start the job again when it is cheaper"
 
 
 class GraphBroken(ServiceError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,7 +16,8 @@ from sqlengine.batch import Batch
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Environment, Sink
 from sqlengine.connectors.registry import open_sink
-from sqlengine.executors.failures import LostSink, RowsFailed, SinkFailed
+from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
+from sqlengine.operators.base import GIVE_UP_PORT, Output
 
 # The sink of dead letters, beside those of the plan.
 LETTERS = "_dead_letters"
@@ -34,7 +35,7 @@ class Progress:
 
 class Outputs:
     """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
-    `fatal`: rows in error of jobs that asked to fail on them."""
+    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class Outputs:
     ) -> None:
         self.running: dict[str, Sink] = {}
         self.refused: dict[str, SqlError] = {}
-        self.fatal: list[Batch] = []
+        self.fatal: list[RowsFailed] = []
         self._uncommitted: dict[str, Sink] = {}
         self._environment = environment
         self._letters = letters
@@ -106,13 +107,16 @@ class Outputs:
             return
         self._uncommitted[name] = target
 
-    def set_aside(self, errors: Iterable[Batch]) -> None:
-        """Rows in error become dead letters; those of jobs that asked to fail are kept in `fatal`."""
-        for letters in errors:
+    def set_aside(self, errors: Output) -> None:
+        """Rows in error become dead letters; those for which jobs fail are kept in `fatal`."""
+        for port, letters in errors:
+            if port == GIVE_UP_PORT:
+                self.fatal.append(GaveUp(letters))
+                continue
             owners = letters.columns[0].to_pylist()
             fatal = np.array([self._fails_on_error(owner) for owner in owners])
             if fatal.any():
-                self.fatal.append(letters.take(np.flatnonzero(fatal)))
+                self.fatal.append(RowsFailed(letters.take(np.flatnonzero(fatal))))
                 letters = letters.take(np.flatnonzero(~fatal))
             self._progress.dead_letters += letters.num_rows
             if self._letters is not None and letters.num_rows:
@@ -134,7 +138,7 @@ class Outputs:
     def raise_failures(self, plan: PhysicalPlan) -> None:
         """Tells of jobs at fault, one at a time."""
         if self.fatal:
-            raise RowsFailed(self.fatal.pop(0))
+            raise self.fatal.pop(0)
         for name, error in self.refused.items():
             if name in plan.sinks:
                 raise SinkFailed(plan.sinks[name], error)

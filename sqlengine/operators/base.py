@@ -15,6 +15,8 @@ from sqlengine.state.table import KeyedTable
 
 # Rows that could not be processed leave by this port, as `DEAD_LETTER` rows; all other ports count from 0.
 ERROR_PORT = -1
+# By this one leave rows of the same form for which a job cannot go on; they are among the dead letters, too.
+GIVE_UP_PORT = -2
 
 # owner: the job, or '' for a table's records that all its jobs read; place: line:column in the job's text, or
 # shard@offset; subject: the expression or the table; reason: in words; payload: the row's values as JSON, or the record.

@@ -18,10 +18,10 @@ from planner.physical import RulesPlan
 from planner.predicates import to_rule
 from planner.scalar import Scalar, columns_of, find_position
 from rules.columns import Columns
-from rules.ruleset import RuleSet
+from rules.ruleset import Matches, RuleSet
 from sqlengine.batch import Batch, concat
 from sqlengine.expressions import compile_expression, truth
-from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.templates import Template, build_templates
 
@@ -109,13 +109,24 @@ class RulesOperator:
         ruleset = self.compiled.ruleset
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         matches = ruleset.match(Columns(arrays, batch.memo), batch.num_rows)
-        for row, name, reason in matches.errors:
-            self._fail(batch, np.array([row]), name, self.compiled.plan.predicates[name], [reason], output)
+        self._unanswered(batch, matches, output)
         order = np.argsort(matches.rules, kind="stable")
         numbers, starts = np.unique(matches.rules[order], return_index=True)
         parts = np.split(matches.rows[order].astype(np.int64), starts[1:])
         found = {str(ruleset.ids[n]): rows for n, rows in zip(numbers, parts, strict=True)} if len(numbers) else {}
         return self._residuals(batch, found, output)
+
+    def _unanswered(self, batch: Batch, matches: Matches, output: Output) -> None:
+        """Rows that a regular expression took too long for; the jobs of one that was given up cannot go on."""
+        failed: dict[str, list[tuple[int, str]]] = {}
+        for row, name, reason in matches.errors:
+            failed.setdefault(name, []).append((row, reason))
+        for name, rows in failed.items():
+            plan = self.compiled.plan
+            numbers, reasons = np.array([r for r, _ in rows]), [reason for _, reason in rows]
+            self._fail(batch, numbers, name, plan.predicates[name], reasons, output)
+            if name in matches.given_up:
+                output += [(GIVE_UP_PORT, letters) for _, letters in output[-len(plan.owners[name]) :]]
 
     def _residuals(self, batch: Batch, found: dict[str, Index], output: Output) -> dict[str, Index]:
         for name in sorted(found.keys() & self.compiled.residuals.keys()):

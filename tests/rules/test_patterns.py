@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -127,6 +128,29 @@ def test_a_pattern_that_takes_too_long_is_an_error_and_not_false(access: bool) -
     reason = f"the regular expression '{SLOW}' took longer than 0.02 s"
     assert found.errors == [(1, "hard", reason), (1, "not hard", reason)]
     assert rules.counters.regex_timeouts == 1
+
+
+def test_a_pattern_that_takes_too_long_again_and_again_is_given_up() -> None:
+    rules = RuleSet.empty(Options(regex_timeout=0.02, regex_budget=0.05)).change(HARD)
+    texts = ["aab", *("a" * (40 + n) for n in range(200))]
+    begin = time.thread_time()
+    found = rules.match(Columns({"s": pa.array(texts)}), len(texts))
+    assert time.thread_time() - begin < 0.5
+    assert found.given_up == {"hard", "not hard"}
+    assert [row for row, name, _ in found.errors if name == "hard"] == list(range(1, 201))
+    assert [row for row, rule in zip(found.rows, found.rules, strict=True) if rules.ids[rule] == "plain"] == [
+        *range(1, 201)
+    ]
+    again = rules.match(Columns({"s": pa.array(["c", "aab"])}), 2)
+    assert [rules.ids[rule] for rule in again.rules] == ["not hard", "hard"]  # the second is remembered
+
+
+def test_nested_repeats_are_decided_in_linear_time() -> None:
+    pattern = Predicate(S, "REGEXP", "^(a+)+$")
+    rules = RuleSet.empty(Options(cache=False)).change({"nested": pattern})
+    assert matching(rules, ["a" * 5_000 + "!", "a" * 5_000 + "\n", "a" * 5_000 + "\n\n", "aé" * 3000]) == ["nested"]
+    assert rules.counters.regex_timeouts == 0
+    assert rules.counters.linear_checks > 0
 
 
 def test_false_and_error_is_false() -> None:
