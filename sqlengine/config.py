@@ -19,6 +19,7 @@ class Config:
     """`data`: the folder with everything durable; `jobs`: the watched folder of .sql files (None: DATA/jobs);
     `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against power loss);
     `functions`: the folder from which users' modules may come (None: DATA/functions), and what each may take;
+    `plan_cache`: keep plans of texts on disk, for the next start;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
     data: Path = Path("data")
@@ -32,6 +33,7 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8083
     token: str | None = None
+    plan_cache: bool = True
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
 

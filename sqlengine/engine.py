@@ -184,6 +184,10 @@ class Engine:
         """Rows that each job has given to sinks since the server started."""
         return self._fleet.rows_by_job()
 
+    def planned(self) -> Counter[str]:
+        """Plans from the cache (hits) and made anew (misses) since the server started."""
+        return Counter(self._registry.planner.counters)
+
     def rows_of(self, name: str) -> int:
         return self.rows_by_job()[name]
 

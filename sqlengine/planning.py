@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -260,8 +261,16 @@ def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
     return found
 
 
+# `plan_job`, or what remembers its answers.
+PlanJob: TypeAlias = Callable[[JobText, Catalog, Mapping[str, str], Library | None], PlannedJob]
+
+
 def plan_jobs(
-    jobs: Sequence[JobText], catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
+    jobs: Sequence[JobText],
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    library: Library | None = None,
+    plan: PlanJob = plan_job,
 ) -> list[PlannedJob | SqlError]:
     """Plans many jobs in the order of their dependencies; results in the order given. A job whose table is missing is
     tried again after others have defined theirs."""
@@ -270,7 +279,7 @@ def plan_jobs(
     while waiting:
         missing = []
         for i in waiting:
-            results[i] = result = _try(jobs[i], catalog, settings, library)
+            results[i] = result = _try(plan, jobs[i], catalog, settings, library)
             if isinstance(result, UnknownObject):
                 missing.append(i)
             elif isinstance(result, PlannedJob):
@@ -304,9 +313,11 @@ def with_objects(catalog: Catalog, job: PlannedJob) -> Catalog:
     return catalog
 
 
-def _try(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> PlannedJob | SqlError:
+def _try(
+    plan: PlanJob, job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None
+) -> PlannedJob | SqlError:
     try:
-        return plan_job(job, catalog, settings, library)
+        return plan(job, catalog, settings, library)
     except SqlError as error:
         return error
 

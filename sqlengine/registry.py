@@ -14,7 +14,7 @@ from sqlengine.config import Config
 from sqlengine.functions.library import Library
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
 from sqlengine.planning import JobText, PlannedJob, with_entry_points, with_objects
-from sqlengine.workers import plan_texts
+from sqlengine.workers import Planner
 
 log = logging.getLogger("sqlengine")
 
@@ -30,7 +30,8 @@ class Registry:
         self.library = Library(config.data / "modules", (config.functions_folder,), limits=config.function_limits)
         self._base = with_entry_points(Catalog(), self.library)
         self.catalog = self._base
-        self._settings = config.settings
+        cache = config.data / "plans.sqlite" if config.plan_cache else None
+        self.planner = Planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
 
     def jobs(self) -> list[Job]:
@@ -96,7 +97,7 @@ class Registry:
 
     def plan(self, texts: Collection[JobText], jobs: Collection[str]) -> list[PlannedJob | SqlError]:
         """Plans texts in the catalog for `jobs`."""
-        return plan_texts(list(texts), self.catalog_for(jobs), self._settings, self.library)
+        return self.planner.plan(list(texts), self.catalog_for(jobs))
 
     def settle(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
         """Writes down that a change has taken effect, and the catalog that follows from it."""
@@ -126,7 +127,7 @@ class Registry:
         """Plans all jobs as they were, which gives the catalog; the plans are kept for the graphs that come next."""
         jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
         # In this process: no stream runs yet that planning could hold up.
-        plans = plan_texts([self.text(j) for j in jobs], self._base, self._settings, self.library, child=False)
+        plans = self.planner.plan([self.text(j) for j in jobs], self._base, child=False)
         for job, plan in zip(jobs, plans, strict=True):
             if isinstance(plan, SqlError):
                 log.error("job %s cannot be planned any more: %s", job.name, plan)
@@ -151,7 +152,7 @@ class Registry:
         for needed, names in groups.items():
             versions = [*sorted(needed), *((n, jobs[n]) for n in names)]
             texts = [text_of(self.log.version(n, v)) for n, v in versions]
-            plans = plan_texts(texts, self._base, self._settings, self.library, child=False)
+            plans = self.planner.plan(texts, self._base, child=False)
             found |= zip(names, plans[len(needed) :], strict=True)
         return found
 

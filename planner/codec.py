@@ -1,0 +1,137 @@
+"""Plans as bytes and back: for the cache on disk, never for exchange between versions.
+
+A value is a msgpack list with its kind in front; an object that occurs again is a list of its number alone, so what was
+shared is shared again. Tables of the catalog are named, not written: whoever reads has the same catalog."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from enum import Enum
+from functools import cache
+from typing import TypeAlias, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from planner.catalog import Catalog, Identifier, Table
+from planner.logical import Sink
+
+Packed: TypeAlias = None | bool | int | float | str | bytes | list["Packed"]
+Classes: TypeAlias = Mapping[str, type]
+
+
+@cache
+def classes() -> Classes:
+    """Every dataclass and enumeration that a plan can hold, by name: what the annotations reach from a sink."""
+    found: dict[str, type] = {}
+    waiting: list[object] = [Sink]
+    while waiting:
+        hint = waiting.pop()
+        if get_origin(hint) is not None or get_args(hint):
+            waiting += get_args(hint)
+        elif isinstance(hint, type) and hint.__name__ not in found:
+            if issubclass(hint, Enum):
+                found[hint.__name__] = hint
+            elif dataclasses.is_dataclass(hint):
+                found[hint.__name__] = hint
+                waiting += get_type_hints(hint).values()
+    return found
+
+
+@cache
+def _fields(kind: str) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(classes()[kind]) if f.init)
+
+
+class Encoder:
+    """Encodes one value. `tables`: those of the catalog that it names, filled while it encodes."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._numbers: dict[int, int] = {}
+        self.tables: set[Identifier] = set()
+
+    def encode(self, value: object) -> bytes:
+        """TypeError for what cannot stand in a plan, RecursionError for what is nested too deep."""
+        return msgspec.msgpack.encode(self._pack(value))
+
+    def _pack(self, value: object) -> Packed:
+        if value is None or isinstance(value, bool | float | str | bytes):
+            return value
+        if isinstance(value, int):
+            return value if -(1 << 63) <= value < 1 << 63 else ["i", str(value)]
+        if isinstance(value, tuple):
+            return ["t", *map(self._pack, value)]
+        if isinstance(value, Decimal):
+            return ["d", str(value)]
+        if isinstance(value, Enum):
+            return ["e", type(value).__name__, value.name]
+        if isinstance(value, Mapping):
+            return ["m", *(self._pack(part) for item in value.items() for part in item)]
+        return self._object(value)
+
+    def _object(self, value: object) -> Packed:
+        number = self._numbers.get(id(value))
+        if number is not None:
+            return [number]
+        kind = type(value)
+        if classes().get(kind.__name__) is not kind:
+            raise TypeError(f"{kind.__name__} cannot stand in a plan")
+        if isinstance(value, Table) and self._catalog.get(value.name) == value:
+            self.tables.add(value.name)
+            packed: Packed = ["@", *value.name]
+        else:
+            packed = [kind.__name__, *(self._pack(getattr(value, name)) for name in _fields(kind.__name__))]
+        self._numbers[id(value)] = len(self._numbers)
+        return packed
+
+
+class Decoder:
+    """Decodes one value."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._objects: list[object] = []
+
+    def decode(self, data: bytes) -> object:
+        return self._unpack(cast(Packed, msgspec.msgpack.decode(data)))
+
+    def _unpack(self, packed: Packed) -> object:
+        if not isinstance(packed, list):
+            return packed
+        head = packed[0]
+        if isinstance(head, int):
+            return self._objects[head]
+        known = _KINDS.get(cast(str, head))
+        if known is not None:
+            return known(self, packed)
+        found = classes()[cast(str, head)](*[self._unpack(p) if isinstance(p, list) else p for p in packed[1:]])
+        self._objects.append(found)
+        return found
+
+    def _table(self, packed: list[Packed]) -> object:
+        found = self._catalog.get(cast(Identifier, tuple(packed[1:])))
+        self._objects.append(found)
+        return found
+
+    def _tuple(self, packed: list[Packed]) -> object:
+        return tuple([self._unpack(p) if isinstance(p, list) else p for p in packed[1:]])
+
+    def _mapping(self, packed: list[Packed]) -> object:
+        parts = [self._unpack(p) for p in packed[1:]]
+        return dict(zip(parts[::2], parts[1::2], strict=True))
+
+    def _enum(self, packed: list[Packed]) -> object:
+        kind = cast(type[Enum], classes()[cast(str, packed[1])])
+        return kind[cast(str, packed[2])]
+
+
+_KINDS: Mapping[str, Callable[[Decoder, list[Packed]], object]] = {
+    "t": Decoder._tuple,
+    "m": Decoder._mapping,
+    "e": Decoder._enum,
+    "@": Decoder._table,
+    "i": lambda _, packed: int(cast(str, packed[1])),
+    "d": lambda _, packed: Decimal(cast(str, packed[1])),
+}
