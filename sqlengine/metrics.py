@@ -33,6 +33,7 @@ class EngineCollector:
         yield self._job_rows()
         yield from self._operators()
         yield from self._rules()
+        yield self._plans()
         yield _counter("cpu_seconds", "CPU time of the process", time.process_time())
         yield GaugeMetricFamily("sqlengine_memory_bytes", "Resident memory of the process", resident_bytes())
 
@@ -74,6 +75,13 @@ class EngineCollector:
             totals.update(dict(graph.checkpoints.counters))
         for name, value in sorted(totals.items()):
             yield _counter(name, f"Operators: {name.replace('_', ' ')}", value)
+
+    def _plans(self) -> Metric:
+        family = CounterMetricFamily("sqlengine_plans", "Texts planned, by where the plan came from", labels=["source"])
+        planned = self._engine.planned()
+        family.add_metric(["cache"], planned["hits"])
+        family.add_metric(["text"], planned["misses"])
+        return family
 
     def _rules(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter()
