@@ -15,13 +15,15 @@ from sqlengine.planning import JobText, PlannedJob
 
 @dataclass(frozen=True)
 class Request:
-    """One change, of any number of jobs. `renames`: old name to new, for texts that did not change."""
+    """One change, of any number of jobs. `renames`: old name to new, for texts that did not change; what `upserts` has
+    under the new name says the file. `dry_run`: the outcomes are those of the change, which is not made."""
 
     origin: Origin
     upserts: Mapping[str, JobText] = field(default_factory=dict)
     removes: frozenset[str] = frozenset()
     renames: Mapping[str, str] = field(default_factory=dict)
     take_over: bool = False
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,9 @@ def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:
     return {full_name(o.name) for before, o in held if not same_definition(before, o)}
 
 
-def state_report(old: Graph, new: Graph, job: str) -> tuple[StateReport, ...]:
-    """What a change does to the state of one job."""
-    before = [i for i in old.jobs.get(job, ()) if isinstance(old.nodes[i].plan, STATEFUL)]
+def state_report(old: Graph, new: Graph, job: str, was: str | None = None) -> tuple[StateReport, ...]:
+    """What a change does to the state of one job, which was called `was` before."""
+    before = [i for i in old.jobs.get(was or job, ()) if isinstance(old.nodes[i].plan, STATEFUL)]
     after = [i for i in new.jobs.get(job, ()) if isinstance(new.nodes[i].plan, STATEFUL)]
     report = []
     for node in after:

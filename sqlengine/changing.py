@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from parser.errors import ObjectExists, SqlError, UnknownObject
-from planner.merge import Graph, merge
+from planner.merge import merge
 from sqlengine.changes import (
     Outcome,
     Request,
@@ -40,33 +40,44 @@ class Changes:
 
     def change(self, request: Request) -> dict[str, Outcome]:
         """What came of the request for each job that it names."""
+        if request.dry_run:
+            return self._foretell(Work(request))
         self.finish()
         work = Work(request)
         known = set(self._registry.log.jobs)
         self._sort_out(work)
         self._plan(work)
-        before = {name: self._fleet.of(name).runner.graph for name in work.ready}
+        before = {name: self._fleet.of(work.kept.get(name, name)).runner.graph for name in work.ready}
         self._deployment.deploy(work)
         for name in work.ready:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
-            work.outcomes[name] = self._outcome(name, status, before[name])
+            report = state_report(before[name], self._fleet.of(name).runner.graph, name, work.kept.get(name))
+            work.outcomes[name] = Outcome(name, status, self._registry.job(name).version, state=report)
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         if work.ready:
             self._retry_waiting(work.ready)
         return work.outcomes
 
-    def validate(self, text: JobText) -> Outcome:
-        """What a submit would do, without doing it; raises what is wrong."""
-        (plan,) = self._registry.plan([text], {text.name})
-        if isinstance(plan, SqlError):
-            raise plan
-        graph = self._fleet.of(text.name)
-        for error in self._deployment.unfit(graph, {text.name: plan}).values():
-            raise error
-        old = graph.runner.graph
-        report = state_report(old, merge(old, {text.name: plan.sinks or None}), text.name)
-        return Outcome(text.name, "valid", self._registry.log.next_version(text.name), state=report)
+    def _foretell(self, work: Work) -> dict[str, Outcome]:
+        """The outcomes of the change, without making it: 'valid' for what would be added, replaced or unchanged."""
+        self._sort_out(work)
+        self._plan(work)
+        for graph in dict.fromkeys(map(self._fleet.of, work.ready)):
+            mine = {n: p for n, p in work.ready.items() if self._fleet.of(n) is graph}
+            for name, error in self._deployment.unfit(graph, mine).items():
+                work.refuse(name, error)
+            old = graph.runner.graph
+            new = merge(old, {n: p.sinks or None for n, p in work.ready.items() if n in mine})
+            for name in work.ready.keys() & mine:
+                version = self._registry.log.next_version(name)
+                work.outcomes[name] = Outcome(name, "valid", version, state=state_report(old, new, name))
+        for name, outcome in work.outcomes.items():
+            if outcome.status == "unchanged":
+                graph_now = self._fleet.of(name).runner.graph
+                report = state_report(graph_now, graph_now, name)
+                work.outcomes[name] = Outcome(name, "valid", outcome.version, state=report)
+        return work.outcomes | {n: Outcome(n, "removed") for n in work.removes}
 
     def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
         """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing runs."""
@@ -96,7 +107,12 @@ class Changes:
     # ---- before anything is planned ----------------------------------------------------------------------------
 
     def _sort_out(self, work: Work) -> None:
+        for old, new in work.request.renames.items():
+            if old in self._registry.log.jobs and new not in self._registry.log.jobs:
+                self._rename(work, self._registry.job(old), new)
         for name, text in work.request.upserts.items():
+            if name in work.kept or name in work.outcomes:
+                continue
             try:
                 self._want(work, name, text)
             except SqlError as error:
@@ -106,11 +122,16 @@ class Changes:
                 self._unwant(work, name)
             except SqlError as error:
                 work.refuse(name, error)
-        for old, new in work.request.renames.items():
-            if old in self._registry.log.jobs and new not in self._registry.log.jobs:
-                held = self._registry.text(self._registry.job(old))
-                work.texts[new] = replace(held, name=new)
-                work.kept[new] = old
+
+    def _rename(self, work: Work, job: Job, new: str) -> None:
+        """A job that runs takes its place in the graph along; of any other the job log alone knows."""
+        held, given = self._registry.text(job), work.request.upserts.get(new)
+        text = replace(held, name=new, file=given.file if given else held.file)
+        if self._fleet.runs(job.name):
+            work.texts[new] = text
+            work.kept[new] = job.name
+        else:
+            work.outcomes[new] = Outcome(new, "renamed", self._registry.rename(job, text).version)
 
     def _want(self, work: Work, name: str, text: JobText) -> None:
         held = self._registry.log.jobs.get(check_name(name))
@@ -188,13 +209,9 @@ class Changes:
             return
         version = registry.next_version(text, work.request.origin)
         job = Job(text.name, version.version, JobState.WAITING, version.origin, version.created_ms, str(missing))
-        registry.log.wait(version, job, registry.clock())
+        if not work.request.dry_run:
+            registry.log.wait(version, job, registry.clock())
         work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
-
-    def _outcome(self, name: str, status: str, old: Graph) -> Outcome:
-        job = self._registry.job(name)
-        report = state_report(old, self._fleet.of(name).runner.graph, name)
-        return Outcome(name, status, job.version, state=report)
 
     def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
         """Jobs of the folder whose table was missing are tried again once something new is defined."""

@@ -48,25 +48,29 @@ class Deployment:
     def deploy(self, work: Work) -> None:
         """Prepares the change of each graph that the request touches, and only then switches them."""
         registry = self._registry
-        versions = registry.next_versions(work.texts, work.ready, work.request.origin)
+        versions = registry.next_versions(work.texts, work.ready, work.request.origin, work.kept)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready}
         gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
         prepared = self._prepare(work, graphs, {n: v.version for n, v in versions.items()}, gone)
         gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
+        renamed = {new: old for new, old in work.kept.items() if new in work.ready}
         change = PendingChange(
             {n: versions[n].version for n in work.ready},
             {n: graphs[n].name for n in work.ready},
             tuple(sorted(gone)),
-            {new: old for new, old in work.kept.items() if new in work.ready},
+            renamed,
         )
-        self._carry_out(change, {n: versions[n] for n in work.ready}, prepared)
+        for name in work.ready:
+            registry.note(versions[name].version, work.ready[name])
+        earlier = registry.earlier_versions(renamed)
+        self._carry_out(change, [*earlier, *(versions[n] for n in work.ready)], prepared)
         registry.settle(change, work.ready)
         self._fleet.retire_idle()
 
     def _carry_out(
         self,
         change: PendingChange,
-        versions: Mapping[str, JobVersion],
+        versions: Collection[JobVersion],
         prepared: Sequence[tuple[RunningGraph, GraphChange]],
     ) -> None:
         """Writes the change down and makes it. Where a graph does not take its part, none has taken any, or the change

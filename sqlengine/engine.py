@@ -31,7 +31,7 @@ from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.fleet import Fleet
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs import GraphHost, RunningGraph
-from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, check_name
+from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
 
@@ -65,7 +65,7 @@ class Engine:
         self._registry = Registry(self.broker, config, clock)
         factory = OperatorFactory(replace(config.rules, folder=config.data / "patterns"))
         host = GraphHost(
-            config, self.broker, factory, clock, self._fails_on_error, self._on_failure, self._thread.submit
+            config, self.broker, factory, clock, self._registry.fails_on_error, self._on_failure, self._thread.submit
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self._changes = Changes(self._registry, self._fleet)
@@ -115,13 +115,15 @@ class Engine:
     def change(self, request: Request) -> dict[str, Outcome]:
         """One change of many jobs. Those that are refused leave no trace; the others take effect together."""
         outcomes = self._serially(lambda: self._changes.change(request))
-        self._failing -= outcomes.keys()
+        self._failing -= set() if request.dry_run else outcomes.keys()
         return outcomes
 
-    def validate(self, name: str, sql: str, *, file: str | None = None) -> Outcome:
+    def validate(
+        self, name: str, sql: str, origin: Origin = Origin.SDK, *, file: str | None = None, take_over: bool = False
+    ) -> Outcome:
         """What `submit` would do, without doing it; raises what is wrong."""
-        text = JobText(check_name(name), sql, file)
-        return self._serially(lambda: self._changes.validate(text))
+        request = Request(origin, {name: JobText(name, sql, file)}, take_over=take_over, dry_run=True)
+        return _raised(self.change(request)[name])
 
     def rollback(self, name: str, version: int, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
         """Submits an old version again, as a new one, with the users' modules that it had."""
@@ -242,10 +244,6 @@ class Engine:
     def _on_broken_function(self, identity: str, reason: str) -> None:
         """Called by a graph's thread: a function of a user was switched off, and the jobs that call it fail."""
         self._on_failure(self._fleet.callers(identity), reason)
-
-    def _fails_on_error(self, owner: str) -> bool:
-        job = self.log.jobs.get(owner)
-        return job is not None and job.settings.get("job.on-error") == "fail"
 
     def _serially(self, work: Callable[[], T]) -> T:
         def work_and_tidy() -> T:

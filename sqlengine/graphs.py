@@ -43,7 +43,7 @@ class GraphHost:
     broker: Broker
     factory: OperatorFactory
     clock: Callable[[], int]
-    fails_on_error: Callable[[str], bool]
+    fails_on_error: Callable[[str, int], bool]  # of a job and its version
     on_failure: Callable[[frozenset[str], str], None]
     later: Callable[..., object]
 
@@ -77,7 +77,7 @@ class RunningGraph:
             TopicEpochLog(host.broker, name),
             self.checkpoints,
             LetterSink(host.broker, name),
-            host.fails_on_error,
+            lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
             Limits(config.rows_per_read),
         )
         self._host = host

@@ -113,12 +113,10 @@ class JobLog:
             job = msgspec.json.decode(value, type=Job)
             self.jobs[job.name] = job
 
-    def begin(self, change: PendingChange, versions: Mapping[str, JobVersion], now_ms: int) -> None:
+    def begin(self, change: PendingChange, versions: Collection[JobVersion], now_ms: int) -> None:
         """New versions, and the change that brings them, before it takes effect."""
-        records = {_version_key(v): msgspec.json.encode(v) for v in versions.values()}
-        self._append({**records, _PENDING: msgspec.json.encode(change)}, now_ms)
-        for version in versions.values():
-            self.versions.setdefault(version.name, {})[version.version] = version
+        self._append({**_version_records(versions), _PENDING: msgspec.json.encode(change)}, now_ms)
+        self._keep(versions)
         self.pending = change
 
     def settle(self, jobs: Mapping[str, Job], removes: Collection[str], now_ms: int) -> None:
@@ -138,9 +136,29 @@ class JobLog:
 
     def wait(self, version: JobVersion, job: Job, now_ms: int) -> None:
         """A version that cannot run yet, and its job."""
-        self._append({_version_key(version): msgspec.json.encode(version), **_records({job.name: job})}, now_ms)
-        self.versions.setdefault(version.name, {})[version.version] = version
+        self._append({**_version_records([version]), **_records({job.name: job})}, now_ms)
+        self._keep([version])
         self.jobs[job.name] = job
+
+    def rename(self, versions: Collection[JobVersion], jobs: Mapping[str, Job], now_ms: int) -> None:
+        """Jobs that no graph runs under new names (old name -> job), with versions for these, as one atomic batch."""
+        gone: dict[bytes, bytes | None] = {_job_key(old): None for old in jobs}
+        self._append({**_version_records(versions), **gone, **_records({j.name: j for j in jobs.values()})}, now_ms)
+        self._keep(versions)
+        for old, job in jobs.items():
+            del self.jobs[old]
+            self.jobs[job.name] = job
+
+    def renamed(self, job: Job, new: str, file: str | None) -> tuple[JobVersion, list[JobVersion]]:
+        """A job's version under a new name, where it comes from `file`, and its other versions. They are numbered behind
+        those that the name has had. The old name keeps its own: versions of other jobs may need them."""
+        shift = max(self.versions.get(new, {0: None}))
+        held = {n: replace(v, name=new, version=n + shift) for n, v in sorted(self.versions[job.name].items())}
+        return replace(held.pop(job.version), file=file), list(held.values())
+
+    def _keep(self, versions: Collection[JobVersion]) -> None:
+        for version in versions:
+            self.versions.setdefault(version.name, {})[version.version] = version
 
     def write(self, jobs: Mapping[str, Job], now_ms: int) -> None:
         """New states of jobs, as one atomic batch."""
@@ -163,8 +181,8 @@ class JobLog:
         return held[version]
 
 
-def _version_key(version: JobVersion) -> bytes:
-    return f"version:{version.name}@{version.version}".encode()
+def _version_records(versions: Collection[JobVersion]) -> dict[bytes, bytes | None]:
+    return {f"version:{v.name}@{v.version}".encode(): msgspec.json.encode(v) for v in versions}
 
 
 def _job_key(name: str) -> bytes:

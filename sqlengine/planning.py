@@ -30,6 +30,7 @@ from planner.binder.scalars import user_function
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
+from sqlengine.connectors.registry import validate
 from sqlengine.functions.library import Library, entry_key, key_of
 from udf.user import UserFunction
 
@@ -202,6 +203,8 @@ def held_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
 def _define(script: _Script, statement: CreateTable | CreateView | CreateFunction) -> None:
     item = bind(statement, script.catalog, script.settings, job=script.name, load=script.load)
     assert isinstance(item, Table | View | Function)
+    if isinstance(item, Table):
+        validate(item)  # Flink finds a wrong option when the table is used; the author of a job wants to know now
     script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
     for expression in expressions_of(statement):
         _use(script, expression)

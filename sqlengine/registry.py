@@ -33,6 +33,7 @@ class Registry:
         cache = config.data / "plans.sqlite" if config.plan_cache else None
         self.planner = Planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
+        self._failing: set[tuple[str, int]] = set()  # job versions that ask to fail at a row in error
 
     def jobs(self) -> list[Job]:
         """All jobs by name."""
@@ -68,15 +69,36 @@ class Registry:
         return JobVersion(text.name, self.log.next_version(text.name), text.sql, origin, self.clock(), text.file)
 
     def next_versions(
-        self, texts: Mapping[str, JobText], plans: Mapping[str, PlannedJob], origin: Origin
+        self,
+        texts: Mapping[str, JobText],
+        plans: Mapping[str, PlannedJob],
+        origin: Origin,
+        kept: Mapping[str, str],
     ) -> dict[str, JobVersion]:
-        """Versions of planned jobs, each with those that it needs: of the same change, or those that are there."""
-        fresh = {name: self.next_version(texts[name], origin) for name in plans}
+        """Versions of planned jobs, each with those that it needs: of the same change, or those that are there. Renamed
+        jobs (`kept`: new name to old) stay at theirs."""
+        fresh = {
+            name: self.log.renamed(self.job(kept[name]), name, texts[name].file)[0]
+            if name in kept
+            else self.next_version(texts[name], origin)
+            for name in plans
+        }
         definers = {o: (j.name, j.version) for j in reversed(self.jobs()) for o in j.defines}
         for name, plan in plans.items():
             definers |= {full_name(o.name): (name, fresh[name].version) for o in plan.objects}
         needs = {n: dict(definers[o] for o in map(full_name, p.uses) if o in definers) for n, p in plans.items()}
         return {n: replace(v, needs=needs[n], modules=dict(plans[n].modules)) for n, v in fresh.items()}
+
+    def earlier_versions(self, renamed: Mapping[str, str]) -> list[JobVersion]:
+        """What goes with jobs to their new names (new name to old), besides the versions that run."""
+        return [v for new, old in renamed.items() for v in self.log.renamed(self.job(old), new, None)[1]]
+
+    def rename(self, job: Job, text: JobText) -> Job:
+        """Gives a job that no graph runs another name and file. All else stays: versions, state, what it defines."""
+        version, others = self.log.renamed(job, text.name, text.file)
+        held = replace(job, name=text.name, version=version.version)
+        self.log.rename([version, *others], {job.name: held}, self.clock())
+        return held
 
     def move(self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None) -> None:
         """Writes down that the job is in another state."""
@@ -98,6 +120,16 @@ class Registry:
     def plan(self, texts: Collection[JobText], jobs: Collection[str]) -> list[PlannedJob | SqlError]:
         """Plans texts in the catalog for `jobs`."""
         return self.planner.plan(list(texts), self.catalog_for(jobs))
+
+    def note(self, version: int, plan: PlannedJob) -> None:
+        """Remembers what a version says of its rows in error, before it runs: it may run again in a replay, when the job
+        has another one."""
+        if plan.settings.get("job.on-error") == "fail":
+            self._failing.add((plan.name, version))
+
+    def fails_on_error(self, job: str, version: int) -> bool:
+        """Whether a row in error stops the job; in place of that it can become a dead letter."""
+        return (job, version) in self._failing
 
     def settle(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
         """Writes down that a change has taken effect, and the catalog that follows from it."""
@@ -134,6 +166,7 @@ class Registry:
                 continue
             self.catalog = with_objects(self.catalog, plan)
             self._plans[job.name, job.version] = plan
+            self.note(job.version, plan)
 
     def recovered(self) -> None:
         """The plans that were kept for the recovery are of no more use."""
@@ -154,6 +187,9 @@ class Registry:
             texts = [text_of(self.log.version(n, v)) for n, v in versions]
             plans = self.planner.plan(texts, self._base, child=False)
             found |= zip(names, plans[len(needed) :], strict=True)
+        for name, plan in found.items():
+            if isinstance(plan, PlannedJob):
+                self.note(jobs[name], plan)
         return found
 
     def _needs(self, name: str, version: int) -> dict[str, int]:

@@ -32,18 +32,14 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
     def submit() -> Response:
         """SQL as text under ?name=, or JSON {"name", "sql"}, or many as {"jobs": {name: sql}} in one change."""
         texts = _texts()
-        if _flag("dry-run"):
-            return _answer(_validated(engine, texts), many=len(texts) != 1)
-        outcomes = engine.change(Request(_origin(), texts, take_over=_flag("take-over")))
+        outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
 
     @blueprint.put("/<name>")
     def put(name: str) -> Response:
         """Adds or replaces the job; the body is its SQL."""
         text = JobText(name, _body(), request.args.get("file"))
-        if _flag("dry-run"):
-            return _answer(_validated(engine, {name: text}))
-        return _answer(engine.change(Request(_origin(), {name: text}, take_over=_flag("take-over"))))
+        return _answer(engine.change(_request({name: text})))
 
     @blueprint.delete("/<name>")
     def remove(name: str) -> Response:
@@ -85,15 +81,8 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
     return blueprint
 
 
-def _validated(engine: Engine, texts: Mapping[str, JobText]) -> dict[str, Outcome]:
-    """Each text by itself: what submitting it would do now."""
-    outcomes = {}
-    for name, text in texts.items():
-        try:
-            outcomes[name] = engine.validate(name, text.sql, file=text.file)
-        except SqlError as error:
-            outcomes[name] = Outcome(name, "refused", error=error)
-    return outcomes
+def _request(texts: Mapping[str, JobText]) -> Request:
+    return Request(_origin(), texts, take_over=_flag("take-over"), dry_run=_flag("dry-run"))
 
 
 def _body() -> str:

@@ -119,7 +119,7 @@ def _submit(engine: Engine, command: Command) -> Answer:
 
 
 def _validate(engine: Engine, command: Command) -> Answer:
-    return _answer(engine.validate(command.name, command.sql))
+    return _answer(engine.validate(command.name, command.sql, Origin.TOPIC, take_over=command.take_over))
 
 
 def _remove(engine: Engine, command: Command) -> Answer:

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -210,7 +210,7 @@ class _State:
         jobs = {**{name: self.jobs[name] for name in kept}, **found}
         removed = self.jobs.keys() - jobs.keys()
         upserts = {n: job for n, job in jobs.items() if n not in self.jobs or self.jobs[n].sha != job.sha}
-        renamed = _renamed(
+        renamed = renames(
             {n: self.jobs[n].sha for n in removed}, {n: upserts[n].sha for n in upserts.keys() - self.jobs}
         )
         fresh = [(path, error) for path, error in problems.items() if str(self.problems.get(path)) != str(error)]
@@ -224,12 +224,12 @@ def _prefix(folder: Path, root: Path) -> str:
     return "".join(f"{part}." for part in folder.relative_to(root).parts)
 
 
-def _renamed(gone: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+def renames(gone: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
     """Names in `gone` paired with names in `new` of the same content, each at most once."""
-    by_sha: dict[str, list[str]] = {}
+    same: dict[str, list[str]] = {}
     for name in sorted(new, reverse=True):
-        by_sha.setdefault(new[name], []).append(name)
-    return {name: by_sha[gone[name]].pop() for name in sorted(gone) if by_sha.get(gone[name])}
+        same.setdefault(new[name], []).append(name)
+    return {name: same[gone[name]].pop() for name in sorted(gone) if same.get(gone[name])}
 
 
 class _Reader:

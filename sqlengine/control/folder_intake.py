@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from parser.errors import SqlError
 from sqlengine.changes import Request
-from sqlengine.control.folder import FolderChange, FolderWatcher
+from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.engine import Engine
 from sqlengine.jobs import JobState, Origin
 from sqlengine.planning import JobText
@@ -28,8 +29,10 @@ class FolderIntake:
     def start(self) -> None:
         """At start the folder is the truth: what is no longer in it goes, what is there comes."""
         files = self._watcher.scan()
-        gone = frozenset(n for n in self._mine() - set(files.upserts) if not files.keeps(n))
-        self._take(files, gone)
+        gone = {n: self._held(n) for n in self._mine() - set(files.upserts) if not files.keeps(n)}
+        known = {j.name for j in self._engine.jobs()}
+        renamed = renames(gone, {n: f.text for n, f in files.upserts.items() if n not in known})
+        self._take(replace(files, renamed=renamed), frozenset(gone.keys() - renamed.keys()))
         self._watcher.start()
 
     def stop(self) -> None:
@@ -45,6 +48,10 @@ class FolderIntake:
             return change.upserts[name].path
         return Path(self._engine.history(name)[-1].file or name)
 
+    def _held(self, name: str) -> str:
+        """The text of a job as it is now."""
+        return self._engine.log.version(name, self._engine.job(name).version).sql
+
     def _mine(self) -> set[str]:
         return {j.name for j in self._engine.jobs() if j.origin is Origin.FOLDER}
 
@@ -56,9 +63,12 @@ class FolderIntake:
             log.error("%s: %s", path, error)
         mine, known = self._mine(), {j.name for j in self._engine.jobs()}
         renamed = {old: new for old, new in change.renamed.items() if old in mine and new not in known}
-        taken = set(renamed.values())
-        texts = {n: JobText(n, f.text, str(f.path)) for n, f in change.upserts.items() if n not in taken}
+        removed |= change.renamed.keys() - renamed.keys()
+        texts = {n: JobText(n, f.text, str(f.path)) for n, f in change.upserts.items()}
         outcomes = self._engine.change(Request(Origin.FOLDER, texts, removed & mine, renamed))
+        edited = {n: texts[n] for n in renamed.values() if outcomes[n].error is None and self._held(n) != texts[n].sql}
+        if edited:  # an edit that was refused under the old name
+            outcomes |= self._engine.change(Request(Origin.FOLDER, edited))
         for name in [*removed, *change.renamed, *texts]:
             self._refused.pop(name, None)
         for outcome in outcomes.values():

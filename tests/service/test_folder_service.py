@@ -175,14 +175,61 @@ def test_the_file_of_a_definition_in_use_is_deleted(user: User, folder: Path) ->
     assert refused_files(user) == {}
 
 
-@pytest.mark.xfail(strict=True, reason="a change that renames a job settles it as running, whatever it was")
 def test_a_stopped_job_stays_stopped_when_its_file_is_renamed(user: User, folder: Path) -> None:
-    (folder / "still.sql").write_text(rule("still"))
-    wait_for(user, still="running")
+    first, second = rule("still", "amount = 1"), rule("still")
+    for text in (first, second):
+        (folder / "still.sql").write_text(text)
+        eventually(lambda text=text: user.states().get("still") and user.job("still")["sql"] == text)
     user.client.post("/api/v1/jobs/still/stop")
     (folder / "still.sql").rename(folder / "yet.sql")
-    eventually(lambda: "yet" in user.states())
-    assert user.states()["yet"] == "stopped"
+    wait_for(user, still=None, yet="stopped")
+    assert [(v["version"], v["sql"]) for v in history(user, "yet")] == [(1, first), (2, second)]
+    assert (user.job("yet")["version"], user.job("yet")["file"]) == (2, str(folder / "yet.sql"))
+    assert user.fired(amount=1) == set()
+    user.client.post("/api/v1/jobs/yet/start")
+    assert user.fired(amount=2) == {"still"}
+
+
+def test_a_running_job_keeps_its_history_when_its_file_is_renamed(user: User, folder: Path) -> None:
+    first, second = rule("here", "amount = 1"), rule("here")
+    for text in (first, second):
+        (folder / "here.sql").write_text(text)
+        eventually(lambda text=text: user.states().get("here") and user.job("here")["sql"] == text)
+    (folder / "here.sql").rename(folder / "there.sql")
+    wait_for(user, here=None, there="running")
+    assert [(v["version"], v["sql"]) for v in history(user, "there")] == [(1, first), (2, second)]
+    assert user.job("there")["file"] == str(folder / "there.sql")
+    (folder / "there.sql").rename(folder / "here.sql")  # a name that had a history of its own
+    wait_for(user, there=None, here="running")
+    assert [v["sql"] for v in history(user, "here")] == [first, second] * 2
+    assert user.job("here")["version"] == 4
+    assert user.fired() == {"here"}
+
+
+def test_definitions_and_waiting_jobs_are_renamed(user: User, folder: Path) -> None:
+    (folder / "def.sql").write_text(
+        "CREATE TABLE defined (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'defined', 'format' = 'json')"
+    )
+    (folder / "wait.sql").write_text("INSERT INTO never SELECT id FROM events")
+    wait_for(user, **{"def": "defined", "wait": "waiting"})
+    user.submit("uses", "INSERT INTO defined SELECT id FROM events")
+    (folder / "def.sql").rename(folder / "fed.sql")
+    (folder / "wait.sql").rename(folder / "tiaw.sql")
+    wait_for(user, **{"def": None, "fed": "defined", "wait": None, "tiaw": "waiting", "uses": "running"})
+    error = user.refused(lambda: user.client.delete("/api/v1/jobs/fed", take_over="true"))
+    assert error.message == "'defined' is used by uses"
+    assert refused_files(user) == {}
+    user.client.delete("/api/v1/jobs/uses")
+
+
+def test_a_file_is_renamed_to_the_name_of_anothers_job(user: User, folder: Path) -> None:
+    user.submit("taken", rule("taken"))
+    (folder / "free.sql").write_text(rule("free"))
+    wait_for(user, free="running")
+    (folder / "free.sql").rename(folder / "taken.sql")
+    wait_for(user, free=None, taken="running")
+    assert refused_files(user)["taken.sql"]["message"] == "job 'taken' belongs to rest"
+    assert user.fired() == {"taken"}
 
 
 def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> None:
@@ -192,7 +239,7 @@ def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> No
     eventually(lambda: "edit.sql" in refused_files(user))
     assert user.fired() == {"edit"}
     (folder / "edit.sql").rename(folder / "moved.sql")
-    eventually(lambda: "edit.sql" not in refused_files(user))
+    eventually(lambda: list(refused_files(user)) == ["moved.sql"])
     assert user.fired() == {"edit"}
     (folder / "moved.sql").write_text(rule("moved"))
     wait_for(user, edit=None)

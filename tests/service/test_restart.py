@@ -26,9 +26,9 @@ def test_three_lives(tmp_path: Path) -> None:
         user.client.post("/api/v1/jobs/stopped/stop")
         user.submit("gone", rule("gone"))
         user.client.delete("/api/v1/jobs/gone")
-        user.submit("window", WINDOW)
+        (data / "jobs" / "window.sql").write_text(WINDOW)
         (data / "jobs" / "file.sql").write_text(rule("file"))
-        eventually(lambda: user.states().get("file") == "running")
+        eventually(lambda: [user.states().get(n) for n in ("file", "window")] == ["running"] * 2)
         user.write("timed", *({"id": n, "ts": f"2026-01-01 00:01:0{n}"} for n in range(1, 4)))
         assert user.fired(amount=8) == {"kept", "file"}
         before = (user.states(), history(user, "kept"), history(user, "gone"))
@@ -37,12 +37,15 @@ def test_three_lives(tmp_path: Path) -> None:
         assert server.said().splitlines()[-1].endswith("stopped")
 
     (data / "jobs" / "file.sql").rename(data / "jobs" / "renamed.sql")
+    (data / "jobs" / "window.sql").rename(data / "jobs" / "windows.sql")  # its half-full window goes along
     for end in (signal.SIGKILL, signal.SIGINT):
         with Process(data) as server:
             again = server.user()
             again._numbers = user._numbers
             states = again.states()
-            assert {**states, "file": states["renamed"]}.items() >= before[0].items(), states
+            assert {**states, "file": states["renamed"], "window": states["windows"]}.items() >= before[0].items(), (
+                states
+            )
             assert "file" not in states
             assert (history(again, "kept"), history(again, "gone")) == before[1:]
             assert again.fired(amount=8) == {"kept", "file"}

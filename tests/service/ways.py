@@ -106,6 +106,14 @@ class Folder(Rest):
             (f"{r['error']['detail']} {r['error'].get('hint')}" for r in refused if r["file"] == str(path)), None
         )
 
+    def validate(self, name: str, sql: str) -> None:
+        """Over HTTP, where a job of the folder must be taken over: so says a submit too."""
+        if self.user.job(name)["origin"] == "folder":
+            error = self.user.refused(lambda: self.user.submit(name, sql, dry_run="true"))
+            assert error.message == f"job '{name}' belongs to folder"
+        asked = {"name": name, "sql": sql}
+        assert self._ask("POST", "", asked, dry_run="true", take_over="true")["status"] == "valid"
+
     def remove(self, name: str) -> None:
         (self.folder / f"{name}.sql").unlink()
         eventually(lambda: name not in self.user.states(), f"the end of '{name}'")

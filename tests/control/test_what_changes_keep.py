@@ -1,0 +1,47 @@
+"""What a change leaves as it was: state, state reports and settings of versions, over a rename and a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlengine.changes import Request, StateReport
+from sqlengine.jobs import JobState, Origin
+from sqlengine.planning import JobText
+from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, step
+
+DIVIDES = "INSERT INTO outs SELECT 'a', 100 / (id - 1) FROM events"
+
+
+def test_a_rename_reports_state_as_kept(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS)
+    engine.submit("window", WINDOW)
+    held = engine.validate("window", WINDOW).state
+    assert {s.outcome for s in held} == {"kept"}
+    texts = {"again": JobText("again", WINDOW, "again.sql")}
+    outcome = engine.change(Request(Origin.SDK, texts, renames={"window": "again"}))["again"]
+    assert (outcome.status, outcome.version) == ("renamed", 1)
+    assert outcome.state == tuple(StateReport(s.operator, "kept") for s in held)
+    assert engine.history("again")[0].file == "again.sql"
+    engine.close()
+
+
+def test_a_replay_treats_rows_in_error_as_the_version_of_their_time(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS)
+    engine.submit("a", DIVIDES)
+    append(engine, 11)
+    step(engine)
+    engine.graph.runner.checkpoint(wait=True)
+    append(engine, 1, 2)  # divides by zero
+    step(engine)
+    engine.submit("a", "SET 'job.on-error' = 'fail';\n" + DIVIDES)
+    append(engine, 3)
+    step(engine)
+    die(engine)
+    engine = open_engine(tmp_path)
+    append(engine, 5)
+    step(engine)
+    assert engine.job("a").state is JobState.RUNNING, engine.job("a").reason
+    assert of_job(engine, "a") == [10, 100, 50, 25]
+    engine.close()

@@ -1,0 +1,93 @@
+"""A dry run says what the submit would say, and leaves everything as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlengine.client import Client
+from tests.service.harness import User, rule
+
+TABLE = "CREATE TABLE told ({columns}) WITH ('connector' = 'topic', 'topic' = 'told', 'format' = 'json')"
+OPTIONS = {
+    "unknown connector": (
+        "'connector' = 'topik', 'topic' = 'x', 'format' = 'json'",
+        "unknown connector 'topik' of table 't'",
+        "did you mean 'topic'?",
+    ),
+    "no connector": ("'topic' = 'x'", "table 't' has no connector", "'connector' = 'topic'"),
+    "unknown option": (
+        "'connector' = 'topic', 'topc' = 'x', 'topic' = 'x', 'format' = 'json'",
+        "unknown option 'topc'",
+        "did you mean 'topic'?",
+    ),
+    "missing option": ("'connector' = 'topic', 'format' = 'json'", "table 't' needs the option 'topic'", ""),
+    "unknown format": ("'connector' = 'topic', 'topic' = 'x', 'format' = 'jsn'", "unknown format 'jsn'", "'json'"),
+    "option of the format": (
+        "'connector' = 'topic', 'topic' = 'x', 'format' = 'json', 'json.ignore-parse-error' = 'true'",
+        "unknown option 'ignore-parse-error' of format 'json'",
+        "did you mean 'ignore-parse-errors'?",
+    ),
+    "bad value": (
+        "'connector' = 'topic', 'topic' = 'x', 'format' = 'json', 'scan.startup.mode' = 'early'",
+        "'scan.startup.mode'",
+        "",
+    ),
+}
+
+
+def told(user: User, name: str, sql: str) -> tuple[object, ...]:
+    """What both say."""
+    before = user.jobs()
+    both = [user.refused(lambda query=query: user.submit(name, sql, **query)) for query in ({"dry_run": "true"}, {})]
+    first, second = [(e.status, e.message, e.detail, e.hint, e.position) for e in both]
+    assert first == second
+    assert [(j["name"], j["version"], j["state"]) for j in user.jobs()] == [
+        (j["name"], j["version"], j["state"]) for j in before
+    ]
+    return first
+
+
+def test_who_owns_the_job(user: User) -> None:
+    user.submit("owned", rule("owned"))
+    cli = User(Client(user.client.server))  # which says that it is the command line
+    assert told(cli, "owned", rule("stolen"))[:2] == (409, "job 'owned' belongs to rest")
+    answers = [user.command(op=op, name="owned", sql=rule("stolen")) for op in ("validate", "submit")]
+    assert [a["error"]["message"] for a in answers] == ["job 'owned' belongs to rest"] * 2
+    assert cli.submit("owned", rule("stolen"), dry_run="true", take_over="true")["status"] == "valid"
+    taken = user.command(op="validate", name="owned", sql=rule("stolen"), take_over=True)
+    assert (taken["status"], taken["version"]) == ("valid", 2)
+    assert (user.job("owned")["origin"], user.fired()) == ("rest", {"owned"})
+
+
+def test_definitions_in_use(user: User) -> None:
+    user.submit("definition", TABLE.format(columns="id BIGINT"))
+    user.submit("user-a", "INSERT INTO told SELECT id FROM events")
+    changed = TABLE.format(columns="id STRING")
+    assert told(user, "definition", changed)[:2] == (409, "'told' is used by user-a")
+    assert told(user, "other", changed)[:2] == (409, "'told' is used by user-a")
+    assert told(user, "definition", rule("x"))[:2] == (409, "'told' is used by user-a")
+
+
+def test_jobs_that_need_each_other(user: User) -> None:
+    jobs = {"uses": "INSERT INTO told SELECT id FROM events", "defines": TABLE.format(columns="id BIGINT")}
+    alone = user.refused(lambda: user.submit("uses", jobs["uses"], dry_run="true"))
+    assert "unknown table 'told'" in alone.message
+    for query, words in (({"dry_run": "true"}, ["valid", "valid"]), ({}, ["added", "added"])):
+        answer = user.client.post("/api/v1/jobs", {"jobs": jobs}, **query)
+        assert [(j["status"], j["version"]) for j in answer["jobs"]] == [(w, 1) for w in words]  # type: ignore[attr-defined]
+
+
+def test_a_text_that_stands_already(user: User) -> None:
+    user.submit("stands", rule("stands"))
+    answer = user.submit("stands", rule("stands"), dry_run="true")
+    assert (answer["status"], answer["version"]) == ("valid", 1)
+
+
+@pytest.mark.parametrize("what", OPTIONS)
+def test_options_of_a_table_that_nobody_uses(user: User, what: str) -> None:
+    options, message, hint = OPTIONS[what]
+    error = told(user, "options", f"CREATE TABLE t (id BIGINT) WITH ({options})")
+    assert error[0] == 400
+    assert message in str(error[1])
+    assert hint in str(error[3])
+    assert error[4] is not None
