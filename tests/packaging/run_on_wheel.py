@@ -70,8 +70,9 @@ def main(arguments: list[str]) -> int:
         work = folder / "work"
         work.mkdir()
         copy_tests(work)
-        environment = {**os.environ, "SQLENGINE_SHARED": str(ROOT.parent / "shared")}
-        environment.pop("PYTHONPATH", None)
+        if (ROOT.parent / "shared").is_dir():
+            (folder / "shared").symlink_to(ROOT.parent / "shared")  # beside the tests, as in the repository
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         return subprocess.run([python, "-m", "pytest", "tests", *arguments], cwd=work, env=environment).returncode
 
 
