@@ -24,6 +24,7 @@ from parser.types import (
     SMALLINT,
     STRING,
     TINYINT,
+    VARIANT,
     DataType,
     Root,
     array,
@@ -48,8 +49,9 @@ _PLAIN = {
     "BYTES": BYTES,
     "DATE": DATE,
     "NULL": NULL,
+    "VARIANT": VARIANT,
 }
-_UNSUPPORTED = ("RAW", "STRUCTURED", "VARIANT", "BITMAP", "ANY", "JSON", "DESCRIPTOR")
+_UNSUPPORTED = ("RAW", "STRUCTURED", "BITMAP", "ANY", "JSON", "DESCRIPTOR")
 
 
 def parse_type(text: str) -> DataType:

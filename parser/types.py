@@ -38,6 +38,7 @@ class Root(Enum):
     MULTISET = "MULTISET"
     ROW = "ROW"
     NULL = "NULL"
+    VARIANT = "VARIANT"
 
     # Members are singletons: hashing by identity is three times cheaper, and plans hash many types.
     __hash__ = object.__hash__
@@ -153,6 +154,7 @@ STRING = DataType(Root.VARCHAR, length=MAX_LENGTH)
 BYTES = DataType(Root.VARBINARY, length=MAX_LENGTH)
 DATE = DataType(Root.DATE)
 NULL = DataType(Root.NULL)
+VARIANT = DataType(Root.VARIANT)
 INTERVAL_DAY_TIME = DataType(Root.INTERVAL_DAY_TIME)
 INTERVAL_YEAR_MONTH = DataType(Root.INTERVAL_YEAR_MONTH)
 
@@ -219,23 +221,25 @@ def _name(t: DataType) -> str:
     return name
 
 
-# SQL root -> (Arrow, Spark). JSON forms are the business of `sqlengine.formats.json_`.
-_SIMPLE: dict[Root, tuple[pa.DataType, str]] = {
-    Root.BOOLEAN: (pa.bool_(), "boolean"),
-    Root.TINYINT: (pa.int8(), "tinyint"),
-    Root.SMALLINT: (pa.int16(), "smallint"),
-    Root.INT: (pa.int32(), "int"),
-    Root.BIGINT: (pa.int64(), "bigint"),
-    Root.FLOAT: (pa.float32(), "float"),
-    Root.DOUBLE: (pa.float64(), "double"),
-    Root.CHAR: (pa.string(), "string"),
-    Root.VARCHAR: (pa.string(), "string"),
-    Root.BINARY: (pa.binary(), "binary"),
-    Root.VARBINARY: (pa.binary(), "binary"),
-    Root.DATE: (pa.date32(), "date"),
-    Root.INTERVAL_YEAR_MONTH: (pa.int64(), "bigint"),
-    Root.INTERVAL_DAY_TIME: (pa.int64(), "bigint"),
-    Root.NULL: (pa.null(), "void"),
+# SQL root -> (Arrow, JSON, Spark): how columns hold values of a type, what they are in JSON (as `sqlengine.formats`
+# writes them), and the type of a Spark column that carries them.
+_SIMPLE: dict[Root, tuple[pa.DataType, str, str]] = {
+    Root.BOOLEAN: (pa.bool_(), "boolean", "boolean"),
+    Root.TINYINT: (pa.int8(), "number", "tinyint"),
+    Root.SMALLINT: (pa.int16(), "number", "smallint"),
+    Root.INT: (pa.int32(), "number", "int"),
+    Root.BIGINT: (pa.int64(), "number", "bigint"),
+    Root.FLOAT: (pa.float32(), "number", "float"),
+    Root.DOUBLE: (pa.float64(), "number", "double"),
+    Root.CHAR: (pa.string(), "string", "string"),
+    Root.VARCHAR: (pa.string(), "string", "string"),
+    Root.BINARY: (pa.binary(), "string of Base64", "binary"),
+    Root.VARBINARY: (pa.binary(), "string of Base64", "binary"),
+    Root.DATE: (pa.date32(), "string yyyy-MM-dd", "date"),
+    Root.INTERVAL_YEAR_MONTH: (pa.int64(), "number of months", "bigint"),
+    Root.INTERVAL_DAY_TIME: (pa.int64(), "number of milliseconds", "bigint"),
+    Root.NULL: (pa.null(), "null", "void"),
+    Root.VARIANT: (pa.string(), "any", "string"),
 }
 
 
@@ -266,13 +270,47 @@ def to_arrow(t: DataType) -> pa.DataType:
     return pa.struct([pa.field(n, c.arrow) for n, c in zip(t.names, t.children, strict=True)])
 
 
-def to_spark(t: DataType) -> str:
-    """The type's name in a Spark DDL string. Timestamps travel as BIGINT in their Arrow unit, since Spark's have
-    microseconds only; nested types are not carried yet."""
+_TEMPORAL_JSON = {
+    Root.TIME: "string HH:mm:ss",
+    Root.TIMESTAMP: "string yyyy-MM-dd HH:mm:ss.SSS",
+    Root.TIMESTAMP_LTZ: "string yyyy-MM-dd HH:mm:ss.SSSZ",
+}
+
+
+def to_json_form(t: DataType) -> str:
+    """What a value of the type is in JSON, in words."""
     if t.root in _SIMPLE:
         return _SIMPLE[t.root][1]
-    if t.root is Root.DECIMAL:
-        return f"decimal({t.precision},{t.scale})"
+    match t.root:
+        case Root.DECIMAL:
+            return "number"
+        case Root.ARRAY:
+            return f"array of {to_json_form(t.children[0])}"
+        case Root.MAP:
+            return f"object of {to_json_form(t.children[1])}"
+        case Root.MULTISET:
+            return "object of number"
+        case Root.ROW:
+            return "object"
+    return _TEMPORAL_JSON[t.root]
+
+
+def to_spark(t: DataType) -> str:
+    """The type's name in a Spark DDL string. Times travel as BIGINT in their Arrow unit, since Spark's have microseconds
+    only."""
+    if t.root in _SIMPLE:
+        return _SIMPLE[t.root][2]
+    match t.root:
+        case Root.DECIMAL:
+            return f"decimal({t.precision},{t.scale})"
+        case Root.ARRAY:
+            return f"array<{to_spark(t.children[0])}>"
+        case Root.MAP:
+            return f"map<{to_spark(t.children[0])},{to_spark(t.children[1])}>"
+        case Root.MULTISET:
+            return f"map<{to_spark(t.children[0])},int>"
+        case Root.ROW:
+            return "struct<" + ",".join(f"`{n}`:{to_spark(c)}" for n, c in zip(t.names, t.children, strict=True)) + ">"
     return "bigint"
 
 

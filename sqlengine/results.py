@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from parser.types import DataType, Root, Schema
+from parser.types import INT, DataType, Root, Schema
 from sqlengine.batch import Batch, RowKind
 
 JsonValue: TypeAlias = None | bool | int | float | str | list["JsonValue"]
@@ -53,18 +53,42 @@ def rows_of(batch: Batch) -> Iterator[Row]:
 
 
 def column_to_json(array: pa.Array, kind: DataType) -> list[JsonValue]:
-    """Values as JSON: exact and time types as text (Java's), BYTES as hex, MAP as a list of pairs."""
-    if kind.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ, Root.TIME):
-        unit = array.type.unit
-        storage = pa.int32() if array.type.bit_width == 32 else pa.int64()
-        return [None if v is None else _time_text(v, unit, kind.root) for v in array.cast(storage).to_pylist()]
-    if kind.root is Root.FLOAT:
-        return [None if v is None else _finite(float(str(np.float32(v)))) for v in array.to_pylist()]
+    """Values as JSON in the oracle's form: exact and time types as text (Java's), BYTES as hex, ROW and ARRAY as lists,
+    MAP and MULTISET as lists of pairs, VARIANT as its JSON text."""
+    match kind.root:
+        case Root.TIMESTAMP | Root.TIMESTAMP_LTZ | Root.TIME:
+            unit = array.type.unit
+            storage = pa.int32() if array.type.bit_width == 32 else pa.int64()
+            return [None if v is None else _time_text(v, unit, kind.root) for v in array.view(storage).to_pylist()]
+        case Root.DATE:
+            return [None if v is None else _date_text(v) for v in array.view(pa.int32()).to_pylist()]
+        case Root.FLOAT:
+            return [None if v is None else _finite(float(str(np.float32(v)))) for v in array.to_pylist()]
+        case Root.INTERVAL_DAY_TIME | Root.INTERVAL_YEAR_MONTH:
+            text = _duration_text if kind.root is Root.INTERVAL_DAY_TIME else _period_text
+            return [None if v is None else text(v) for v in array.to_pylist()]
+        case Root.ROW:
+            fields = [column_to_json(pc.struct_field(array, i), c) for i, c in enumerate(kind.children)]
+            rows = (list(r) for r in zip(*fields, strict=True)) if fields else ([] for _ in range(len(array)))
+            return [r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)]
+        case Root.ARRAY:
+            return _lists(array, column_to_json(array.values, kind.children[0]))
+        case Root.MAP | Root.MULTISET:
+            count = kind.children[1] if kind.root is Root.MAP else INT
+            keys, items = column_to_json(array.keys, kind.children[0]), column_to_json(array.items, count)
+            return _lists(array, [[k, v] for k, v in zip(keys, items, strict=True)])
     return [to_json(v, kind) for v in array.to_pylist()]
 
 
+def _lists(array: pa.Array, items: Sequence[JsonValue]) -> list[JsonValue]:
+    """The items of each row of a list or map array, from those of its child array."""
+    ends = array.offsets.to_pylist()
+    bounds = zip(ends[:-1], ends[1:], array.is_valid().to_pylist(), strict=True)
+    return [list(items[start:end]) if ok else None for start, end, ok in bounds]
+
+
 def to_json(value: object, kind: DataType) -> JsonValue:
-    """One Python value of a SQL type as JSON."""
+    """One Python value of a plain SQL type as JSON."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -74,15 +98,25 @@ def to_json(value: object, kind: DataType) -> JsonValue:
             return format(value, "f")
         case bytes():
             return value.hex()
-        case date():
-            return value.isoformat()
-        case list() if kind.root in (Root.MAP, Root.MULTISET):
-            return [[to_json(k, kind.children[0]), to_json(v, kind.children[-1])] for k, v in value]
-        case list():
-            return [to_json(v, kind.children[0]) for v in value]
-        case dict():
-            return [to_json(value[n], c) for n, c in zip(kind.names, kind.children, strict=True)]
     return str(value)
+
+
+def _duration_text(value: int) -> str:
+    """Milliseconds as Java's Duration prints them: PT26H3M4.567S."""
+    if value == 0:
+        return "PT0S"
+    sign = "-" if value < 0 else ""
+    seconds, ms = divmod(abs(value), 1000)
+    text = "PT"
+    for number, unit in ((seconds // 3600, "H"), (seconds // 60 % 60, "M")):
+        text += f"{sign}{number}{unit}" if number else ""
+    fraction = f".{ms:03}".rstrip("0") if ms else ""
+    return text + (f"{sign}{seconds % 60}{fraction}S" if seconds % 60 or ms else "")
+
+
+def _period_text(value: int) -> str:
+    """Months as Java's Period prints them."""
+    return f"P{value}M" if value else "P0D"
 
 
 def _finite(value: float) -> JsonValue:
@@ -106,8 +140,13 @@ def _time_text(value: int, unit: str, root: Root) -> str:
         text += "." + (digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits)
     if root is Root.TIME:
         return text
-    day = (date(1970, 1, 1) + timedelta(days=days)).isoformat()
-    return f"{day}T{text}" + ("Z" if root is Root.TIMESTAMP_LTZ else "")
+    return f"{_date_text(days)}T{text}" + ("Z" if root is Root.TIMESTAMP_LTZ else "")
+
+
+def _date_text(days: int) -> str:
+    """As Java's LocalDate prints, which has years before 1 and, with a sign, beyond 9999."""
+    text = str(np.datetime64(days, "D"))
+    return "+" + text if len(text) > 10 and text[0] != "-" else text
 
 
 def event(stmt: int, kind: str, **rest: object) -> str:

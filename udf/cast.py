@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import PlanError, UnsupportedError
-from parser.types import MAX_LENGTH, DataType, Root, TimeAttribute
-from udf.arrays import errors_of, quoted, valid, wrap
+from parser.errors import PlanError
+from parser.types import BYTES, MAX_LENGTH, DataType, Root, TimeAttribute
+from udf.arrays import errors_of, null_where, quoted, valid, wrap
 from udf.coercion import can_cast
 from udf.decimals import decimal_rows, rescale, zero_of
 from udf.intervals import Int64s, from_integers, integers, units_per_ms
+from udf.nested_casts import NESTED, convert_nested
 from udf.parsing import (
     DAY_NS,
     parse_boolean,
@@ -40,10 +41,6 @@ def resolve_cast(source: DataType, target: DataType, *, try_cast: bool = False) 
             (source.is_numeric, target.is_timestamp)
         )
         raise PlanError(f"cannot cast {source.plain} to {target.plain}", hint=hint)
-    if target.children and not source.same_as(target) and source.root is not Root.NULL:
-        raise UnsupportedError(f"cast of {source.plain} to {target.plain} is not supported yet")
-    if target.is_binary and target.length != MAX_LENGTH and not source.same_as(target):
-        raise UnsupportedError(f"cast to {target.plain} is not supported yet", hint="cast to BYTES")
     return target.as_attribute(TimeAttribute.NONE).with_nullable(try_cast or source.nullable)
 
 
@@ -74,7 +71,8 @@ def cast(ctx: KernelContext, value: Values) -> Vector:
 @function("TRY_CAST", signature=_SIGNATURE)
 def try_cast(ctx: KernelContext, value: Values) -> Vector:
     """CAST with NULL for what cannot be cast."""
-    return Vector(cast(ctx, value).values)
+    found = cast(ctx, value)
+    return Vector(found.values if found.errors is None else null_where(found.errors.mask, found.values))
 
 
 def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "UTC") -> Vector:
@@ -92,7 +90,11 @@ def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "U
     if target.root is Root.BOOLEAN:
         return Vector(pc.not_equal(values, zero_of(values.type)))
     if target.is_binary:
-        return Vector(values)
+        return Vector(_to_binary(values, source, target))
+    if target.root in NESTED:
+        return convert_nested(values, source, target, lambda v, s, t: convert(v, s, t, zone))
+    if target.root in _INTERVALS:
+        return Vector(values.cast(target.arrow))
     return Vector(_to_time(values, source, target, zone))
 
 
@@ -103,6 +105,15 @@ def _to_string(values: pa.Array, source: DataType, target: DataType, zone: str) 
     if target.root is Root.CHAR and not (source.root is Root.CHAR and source.length >= target.length):
         text = pc.utf8_rpad(text, target.length, " ")
     return text
+
+
+def _to_binary(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    """Cut to the target's length; BINARY is filled up with zeros."""
+    if source.length <= target.length and target.root is Root.VARBINARY:
+        return values
+    size, fill = target.length, target.root is Root.BINARY
+    cut = [None if v is None else v[:size].ljust(size, b"\0") if fill else v[:size] for v in values.to_pylist()]
+    return pa.array(cut, pa.binary())
 
 
 def _to_number(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
@@ -211,7 +222,7 @@ def _parse_plain(values: pa.Array, target: DataType) -> pa.Array | None:
 
 def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
     if target.is_binary:
-        return Vector(values.cast(pa.binary()))
+        return Vector(_to_binary(values.cast(pa.binary()), BYTES, target))
     plain = _parse_plain(values, target)
     if plain is not None:
         return Vector(plain)

@@ -148,8 +148,8 @@ _PREDEFINED = (
 
 # target -> sources that are cast without being asked (INSERT), and those that CAST takes besides.
 _CASTS: dict[Root, tuple[tuple[Root, ...], tuple[Root, ...]]] = {
-    Root.CHAR: ((Root.CHAR,), (*_PREDEFINED, Root.BINARY, Root.VARBINARY)),
-    Root.VARCHAR: (_TEXTS, (*_PREDEFINED, Root.BINARY, Root.VARBINARY)),
+    Root.CHAR: ((Root.CHAR,), (*_PREDEFINED, Root.BINARY, Root.VARBINARY, *_NESTED)),
+    Root.VARCHAR: (_TEXTS, (*_PREDEFINED, Root.BINARY, Root.VARBINARY, *_NESTED)),
     Root.BOOLEAN: ((), (*_TEXTS, *_NUMBERS)),
     Root.BINARY: ((Root.BINARY,), (*_TEXTS, Root.VARBINARY)),
     Root.VARBINARY: ((Root.BINARY, Root.VARBINARY), _TEXTS),
@@ -164,6 +164,8 @@ _CASTS: dict[Root, tuple[tuple[Root, ...], tuple[Root, ...]]] = {
     Root.TIME: ((Root.TIME, Root.TIMESTAMP), (*_TIMESTAMPS, *_TEXTS)),
     Root.TIMESTAMP: (_TIMESTAMPS, (Root.DATE, Root.TIME, *_TEXTS)),
     Root.TIMESTAMP_LTZ: (_TIMESTAMPS, (Root.DATE, Root.TIME, *_TEXTS)),
+    Root.INTERVAL_YEAR_MONTH: ((Root.INTERVAL_YEAR_MONTH,), _INTEGER_ORDER),
+    Root.INTERVAL_DAY_TIME: ((Root.INTERVAL_DAY_TIME,), ()),
 }
 
 

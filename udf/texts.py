@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from parser.types import DataType, Root
 from udf.arrays import per_distinct
+from udf.nested_casts import NESTED, nested_text
 from udf.registry import Values
 
 _STRING = pa.string()
@@ -38,6 +39,8 @@ def to_text(values: pa.Array, source: DataType, zone: str) -> pa.Array:
             return per_distinct(_day_time_text, _STRING, values)
         case Root.INTERVAL_YEAR_MONTH:
             return per_distinct(lambda v: f"{_sign(v)}{abs(v) // 12}-{abs(v) % 12:02d}", _STRING, values)
+    if source.root in NESTED:
+        return nested_text(values, source, lambda v, t: to_text(v, t, zone))
     return values.cast(_STRING)
 
 

@@ -16,6 +16,7 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
+from planner.binder import json_calls, nested
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
@@ -25,6 +26,9 @@ from planner.logical import Sink
 from planner.zones import in_zone
 
 __all__ = ["Bound", "bind"]
+
+json_calls.install()
+nested.install()
 
 # Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.
 Bound: TypeAlias = tuple[Sink, ...] | Table | View | Function

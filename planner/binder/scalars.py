@@ -29,7 +29,7 @@ Binder: TypeAlias = Callable[[exp.Expression, Place], Scalar]
 
 def bind_scalar(node: exp.Expression, place: Place) -> Scalar:
     """The expression with names resolved and types found. PlanError or UnsupportedError with a position."""
-    binder = _BINDERS.get(type(node))
+    binder = BINDERS.get(type(node))
     if binder is None:
         raise refusals.of_expression(node)
     return binder(node, place)
@@ -105,17 +105,6 @@ def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -
     except PlanError as error:
         raise error.at(position_of(node)) from None
     return Call(function, (value,), kind, is_deterministic(value), position_of(node))
-
-
-def _column(node: exp.Expression, place: Place) -> Scalar:
-    if isinstance(node.this, exp.Star):
-        raise PlanError("* cannot stand in an expression", position=position_of(node))
-    if node.args.get("table") is None:
-        return place.scope.resolve(node.this.this, (), node)
-    relation = qualifiers(node)
-    if not place.scope.has_relation(relation) and any(f.name == relation[0] for f in place.scope.fields):
-        raise refusals.of_field(node)
-    return place.scope.resolve(node.name, relation, node)
 
 
 def qualifiers(node: exp.Expression) -> tuple[str, ...]:
@@ -249,6 +238,8 @@ def _call(node: exp.Expression, place: Place) -> Scalar:
         if special is None:
             raise refusals.of_special(node, place.clause)
         return special
+    if name in CALLS:
+        return CALLS[name](node, place)
     refusals.check_arguments(node)
     if registry.lookup(name) is None:
         raise _unknown_function(node, place)
@@ -273,7 +264,9 @@ def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar
     if user.kind is Kind.AGGREGATE:
         special = place.special(node) if place.special is not None else None
         if special is None:
-            raise refusals.of_special(node, place.clause)
+            hint = "filter aggregates with HAVING" if place.clause == "WHERE" else "aggregate in a query below"
+            message = f"the aggregate '{function.display}' cannot stand in {place.clause}"
+            raise PlanError(message, hint=hint, position=position_of(node))
         return special
     refusals.check_arguments(node)
     args, _, result = user_arguments(function, node, place)
@@ -334,8 +327,10 @@ _OPERATORS: dict[type[exp.Expression], str] = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 
-_BINDERS: dict[type[exp.Expression], Binder] = {
-    exp.Column: _column,
+# Calls that have more than arguments, such as the clauses of JSON_VALUE.
+CALLS: dict[str, Binder] = {}
+
+BINDERS: dict[type[exp.Expression], Binder] = {
     exp.Literal: _literal,
     exp.HexString: lambda n, p: literals.binary(n),
     exp.Boolean: lambda n, p: literals.boolean(n.this),

@@ -30,6 +30,7 @@ from sqlengine.results import rows_of
 from sqlengine.script import open_runner
 from sqlengine.session import Runner, Session
 
+INTERNAL = "internal error: "
 ONE_ROW = "(VALUES (0)) AS t(x)"
 
 
@@ -130,7 +131,10 @@ class Evaluator:
     def answer(self, case: Case) -> Answer:
         session, out = self._session(case.setup), _Output()
         session.output = out
-        session.run(f"SELECT {case.expr} AS c0 FROM {case.table}")
+        try:
+            session.run(f"SELECT {case.expr} AS c0 FROM {case.table}")
+        except Exception as error:  # noqa: BLE001  a fault of ours is one more difference, and not the end of the run
+            out.failed = f"{INTERNAL}{type(error).__name__}: {error}"
         if out.failed is not None:
             return Answer(error=out.failed)
         return Answer(out.type, tuple(out.values))
@@ -155,6 +159,8 @@ def open_evaluator(settings: dict[str, str] | None = None) -> Iterator[Evaluator
 
 def difference(case: Case, answer: Answer) -> str | None:
     """Why the answer is not the expected one; None if it is."""
+    if answer.error is not None and answer.error.startswith(INTERNAL):
+        return answer.error
     if (case.error is None) != (answer.error is None):
         wanted = f"an error ({case.error[:160]})" if case.error else shown(case.type, case.values)
         found = f"an error ({answer.error})" if answer.error else shown(answer.type, answer.values)

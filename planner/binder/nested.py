@@ -1,0 +1,91 @@
+"""Values with parts: (a, b), a[i] and r.field; and what is said of pairs: OVERLAPS, = ANY (…)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError
+from parser.types import Root
+from planner.binder import literals, refusals
+from planner.binder.scalars import BINDERS, bind_scalar, function_call, qualifiers
+from planner.binder.scope import Place
+from planner.scalar import Scalar
+
+
+def _tuple(node: exp.Expression, place: Place) -> Scalar:
+    return function_call("ROW", tuple([bind_scalar(e, place) for e in node.expressions]), node)
+
+
+def _bracket(node: exp.Expression, place: Place) -> Scalar:
+    (index,) = node.expressions
+    return function_call("ITEM", (bind_scalar(node.this, place), bind_scalar(index, place)), node)
+
+
+def _dot(node: exp.Expression, place: Place) -> Scalar:
+    if isinstance(node.args["expression"], exp.Star):
+        raise refusals.of_expression(node.args["expression"])
+    return field_of(bind_scalar(node.this, place), node.args["expression"])
+
+
+def field_of(whole: Scalar, name: exp.Expression) -> Scalar:
+    """The field of a row."""
+    if whole.type.root is not Root.ROW:
+        hint = "a point stands between a table and its column, or a row and its field"
+        raise PlanError(
+            f"{whole} is {whole.type} and has no field '{name.name}'", hint=hint, position=position_of(name)
+        )
+    return function_call("ITEM", (whole, literals.text(name.name)), name)
+
+
+def _column(node: exp.Expression, place: Place) -> Scalar:
+    """table.column, or column.field.field with a table before it or not: the longest name of a table counts."""
+    if isinstance(node.this, exp.Star):
+        raise PlanError("* cannot stand in an expression", position=position_of(node))
+    if node.args.get("table") is None:
+        return place.scope.resolve(node.this.this, (), node)
+    parts = [*(node.args[k] for k in ("catalog", "db", "table") if node.args.get(k) is not None), node.this]
+    names = [p.name for p in parts]
+    for at in reversed(range(len(parts))):
+        relation = tuple(names[:at])
+        if any(f.name == names[at] and f.relation[len(f.relation) - at :] == relation for f in place.scope.fields):
+            value: Scalar = place.scope.resolve(names[at], relation, node)
+            for part in parts[at + 1 :]:
+                value = field_of(value, part)
+            return value
+    return place.scope.resolve(node.name, qualifiers(node), node)
+
+
+def _overlaps(node: exp.Expression, place: Place) -> Scalar:
+    """(start, end or length) OVERLAPS (start, end or length): each ends no sooner than the other starts."""
+    sides = (node.this, node.args["expression"])
+    if not all(isinstance(s, exp.Tuple) and len(s.expressions) == 2 for s in sides):
+        raise PlanError("OVERLAPS takes two pairs: (start, end) or (start, interval)", position=position_of(node))
+    (start, end), (other_start, other_end) = (_period(s, place) for s in sides)
+    bounds = (
+        function_call(">=", (end, other_start), node),
+        function_call(">=", (other_end, start), node),
+    )
+    return function_call("AND", bounds, node)
+
+
+def _period(node: exp.Expression, place: Place) -> tuple[Scalar, Scalar]:
+    """The earlier and the later end."""
+    start, end = (bind_scalar(e, place) for e in node.expressions)
+    if end.type.root in (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH):
+        end = function_call("+", (start, end), node)
+    ordered = function_call("<=", (start, end), node)
+    return function_call("CASE", (ordered, start, end), node), function_call("CASE", (ordered, end, start), node)
+
+
+def install() -> None:
+    """Makes `bind_scalar` know the nodes of this module, which itself binds what is within them."""
+    BINDERS.update(
+        {
+            exp.Tuple: _tuple,
+            exp.Bracket: _bracket,
+            exp.Dot: _dot,
+            exp.Column: _column,
+            exp.Overlaps: _overlaps,
+        }
+    )
