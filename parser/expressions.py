@@ -136,7 +136,10 @@ class Expressions(Cursor):
             return distinct(this=left, expression=right)
         token = self.token
         if token.word == "JSON":
-            raise self.unsupported("IS JSON", "JSON_EXISTS(x, '$') finds out whether a text has JSON in it")
+            self.advance()
+            kind = exp.Literal(this=self.take_any("VALUE", "SCALAR", "ARRAY", "OBJECT") or "VALUE", is_string=True)
+            shaped = mark(exp.Anonymous(this="IS JSON", expressions=[left, kind]), token)
+            return exp.Not(this=shaped) if negated else shaped
         if token.word not in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
             raise self.unexpected("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM")
         self.advance()

@@ -327,7 +327,7 @@ def _place(index: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _ordered(t: DataType) -> bool:
-    return not t.children and t.root not in (Root.NULL,)
+    return not t.children and t.root not in (Root.NULL, Root.BOOLEAN)
 
 
 def _sort_types(types: Types) -> tuple[DataType, ...] | None:

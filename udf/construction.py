@@ -14,6 +14,7 @@ from udf.intervals import integers
 from udf.lists import Indices, elements_in, equal_values, interleaved, lists_of, spread
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
+from udf.variants import item_of_variant
 from udf.vector import Errors, Vector
 
 
@@ -127,6 +128,8 @@ def _item_types(types: Types) -> tuple[DataType, ...] | None:
             common = merged_type((subject.children[0], key))
             if common is not None and (key.root is Root.NULL or _alike(subject.children[0], key)):
                 return subject, subject.children[0].with_nullable(key.nullable)
+        case Root.VARIANT if key.is_integer or key.is_string:
+            return subject, key
     return None
 
 
@@ -143,6 +146,8 @@ def _item_result(types: Types, literals: Literals) -> DataType:
     if subject.root is Root.ROW:
         at = _field_at(subject, index)
         return subject.children[at].with_nullable(subject.nullable or subject.children[at].nullable)
+    if subject.root is Root.VARIANT:
+        return subject.with_nullable(True)
     return subject.children[-1].with_nullable(True)
 
 
@@ -172,6 +177,8 @@ def item(ctx: KernelContext, subject: Values, key: Values) -> Values | Vector:
     if kind.root is Root.ROW:
         index = key.as_py() if isinstance(key, pa.Scalar) else key[0].as_py()
         return field_of(subject, _field_at(kind, index), ctx.num_rows)
+    if kind.root is Root.VARIANT:
+        return item_of_variant(ctx, subject, key)
     return _of_key(ctx, subject, key)
 
 

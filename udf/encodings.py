@@ -75,15 +75,15 @@ def hex_(ctx: KernelContext, value: Values) -> Values:
 def _unhex(value: str) -> bytes | None:
     if not _HEX.issuperset(value):
         return None
-    if len(value) % 2:  # as Flink: the first digit stands alone, and the second one is overwritten by it
-        return bytes([int(value[0], 16)]) + bytes.fromhex(value[1:])
+    if len(value) % 2:
+        return b"\0" + bytes.fromhex(value[1:])
     return bytes.fromhex(value)
 
 
 @function("UNHEX", signature=takes(text, result=always_nullable(BYTES)))
 def unhex(ctx: KernelContext, value: Values) -> Values:
-    """UNHEX(text): the bytes that hexadecimal digits stand for; with an odd number of them the first one is a byte. NULL
-    for a text with anything else.
+    """UNHEX(text): the bytes that hexadecimal digits stand for; of an odd number of them the first one is lost, and a
+    zero stands there, as in Flink. NULL for a text with anything else.
 
     >>> DECODE(UNHEX('6869'), 'UTF-8')
     'hi'

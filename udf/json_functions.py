@@ -1,94 +1,314 @@
-"""JSON_VALUE over plain paths: `$.a.b[0]['c']`."""
+"""JSON_VALUE, JSON_QUERY, JSON_EXISTS, IS JSON: what is at a path of a JSON text.
+
+The clauses of a call come as literals behind its arguments: the type after RETURNING, the wrapper, and what to do ON EMPTY
+and ON ERROR ('NULL', 'ERROR', 'DEFAULT', 'EMPTY ARRAY', …) with the value of DEFAULT behind each."""
 
 from __future__ import annotations
 
-import json
-import re
-from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from collections.abc import Callable
+from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from parser.datatypes import parse_type
 from parser.errors import PlanError
-from parser.types import STRING, DataType
-from udf.arrays import RowError, map_text, row_errors
+from parser.types import BOOLEAN, STRING, DataType, Root, array
+from udf.arrays import RowError, errors_of, rows_of
+from udf.json_path import parse_path
+from udf.json_text import BadPath, Json, NotFound, NotJson, number_text, read_json, write_json
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import takes, text
+from udf.signatures import Custom, never_null, takes, text
 from udf.vector import Vector
 
-_STEP = re.compile(
-    r"\.([A-Za-z_$][\w$-]*)|\[\s*([0-9]+)\s*\]|\[\s*'((?:[^'\\]|\\.)*)'\s*\]|\[\s*\"((?:[^\"\\]|\\.)*)\"\s*\]"
-)
+_TEXTS = array(STRING)
 
 
-@lru_cache(maxsize=1024)
-def parse_path(path: str) -> tuple[str | int, ...]:
-    """The steps of a path, names and positions; RowError for a path beyond these."""
-    rest = path.strip().removeprefix("lax ").removeprefix("strict ").strip()
-    if not rest.startswith("$"):
-        raise RowError(f"'{path}' is not a JSON path that is supported")
-    steps: list[str | int] = []
-    at = 1
-    while at < len(rest):
-        found = _STEP.match(rest, at)
-        if found is None:
-            raise RowError(f"'{path}' is not a JSON path that is supported")
-        name, position, single, double = found.groups()
-        quoted = single if single is not None else double
-        steps.append(int(position) if position is not None else name if name is not None else _unescaped(quoted))
-        at = found.end()
-    return tuple(steps)
+class _Failed(Exception):
+    """There is no value because of an error, which ON ERROR handles."""
 
 
-def _unescaped(quoted: str) -> str:
-    return re.sub(r"\\(.)", r"\1", quoted)
+class _Empty(Exception):
+    """There is nothing at a lax path, which ON EMPTY handles."""
 
 
-class _Constant(Exception):
-    """NaN and Infinity are not JSON."""
+def _at(document: str, path: str) -> tuple[Json, bool]:
+    """What is at the path, and whether it is lax."""
+    try:
+        parsed = parse_path(path)
+    except BadPath as error:
+        raise _Failed(str(error)) from None
+    try:
+        return parsed.find(read_json(document)), parsed.lax
+    except (NotFound, NotJson, BadPath) as error:
+        if parsed.lax:
+            return None, True
+        raise _Failed(str(error)) from None
 
 
-def _refuse(name: str) -> object:
-    raise _Constant(name)
+def _scalar_at(document: str, path: str) -> Json:
+    value, lax = _at(document, path)
+    if value is None or isinstance(value, list | dict):
+        if lax:
+            raise _Empty
+        raise _Failed("there is no scalar at the path")
+    return value
 
 
-_DECODER = json.JSONDecoder(parse_float=Decimal, parse_int=Decimal, parse_constant=_refuse)
+def _as_text(value: Json) -> str | None:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | Decimal():
+            return number_text(value)
+    return value if isinstance(value, str) else None
 
 
 def json_value(document: str, path: str) -> str | None:
-    """The text of a string, number or boolean at the path; NULL for anything else and for what is no JSON."""
-    steps = parse_path(path)
+    """The text of a string, number or boolean at the path; None for anything else and for what is no JSON."""
     try:
-        found, _ = _DECODER.raw_decode(document.lstrip(" \t\r\n"))  # what follows the first value is ignored
-    except (ValueError, InvalidOperation, RecursionError, _Constant):
+        return _as_text(_scalar_at(document, path))
+    except (_Failed, _Empty):
         return None
-    for step in steps:
-        match found:
-            case dict() if step in found:
-                found = found[step]
-            case list() if isinstance(step, int) and step < len(found):
-                found = found[step]
-            case _:
-                return None
-    if isinstance(found, bool):
-        return "true" if found else "false"
-    if isinstance(found, Decimal):
-        return str(found if found else abs(found))
-    return found if isinstance(found, str) else None
 
 
-def _json_result(types: Types, literals: Literals) -> DataType:
-    if isinstance(literals[1], str):
+def _as(kind: DataType) -> Callable[[Json], object]:
+    """The value as RETURNING asks for it. RowError for one of another kind: as Flink, numbers are not converted."""
+
+    def convert(value: Json) -> object:
+        fits = {
+            Root.BOOLEAN: isinstance(value, bool),
+            Root.INT: isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31,
+            Root.DOUBLE: isinstance(value, Decimal),
+        }
+        if not fits[kind.root]:
+            raise RowError(f"JSON value {write_json(value)[:60]} is not a {kind.plain}")
+        return float(value) if isinstance(value, Decimal) else value
+
+    return _as_text if kind.is_string else convert
+
+
+def _returning(literal: object, allowed: Callable[[DataType], bool], name: str) -> DataType:
+    kind = parse_type(literal) if isinstance(literal, str) else STRING
+    if not allowed(kind):
+        raise PlanError(f"{name} cannot return {kind.plain}")
+    return kind.with_nullable(True)
+
+
+def _value_returning(literals: Literals) -> DataType:
+    roots = (Root.CHAR, Root.VARCHAR, Root.BOOLEAN, Root.INT, Root.DOUBLE)
+    return _returning(literals[2] if len(literals) > 2 else None, lambda t: t.root in roots, "JSON_VALUE")
+
+
+def _value_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) in (2, 7) and all(t.is_string for t in types[:2]) else None
+
+
+@function(
+    "JSON_VALUE",
+    signature=Custom(_value_types, lambda t, literals: _value_returning(literals), "a JSON text and a path"),
+)
+def json_value_kernel(ctx: KernelContext, document: Values, path: Values, *clauses: Values) -> Vector:
+    """JSON_VALUE(text, path [RETURNING type] [NULL | ERROR | DEFAULT value ON EMPTY] [NULL | ERROR | DEFAULT value ON
+    ERROR]): the string, number or boolean at the path, as STRING or as the type, which may be STRING, BOOLEAN, INT or
+    DOUBLE. A path is `strict` (nothing at it is an error) unless it begins with `lax` (nothing at it is emptiness); both
+    give NULL by default. Error: ERROR, or a value that is not of the type.
+
+    >>> JSON_VALUE('{"a": {"b": [1, 2]}}', '$.a.b[1]')
+    '2'
+    >>> JSON_VALUE('{"a": 1}', 'lax $.b' DEFAULT 'none' ON EMPTY)
+    'none'
+    """
+    convert = _as(ctx.result_type)
+    _, on_empty, empty, on_error, error = clauses or (None, *(pa.scalar("NULL"), pa.scalar(None)) * 2)
+    plain = not clauses or (_word(on_empty) == "NULL" and _word(on_error) == "NULL")
+    if plain and isinstance(path, pa.Scalar) and isinstance(document, pa.Array) and path.is_valid:
+        return _distinct(lambda d: _value(d, path.as_py(), convert, ("NULL", None), ("NULL", None)), ctx, document)
+    words = _word(on_empty), _word(on_error)
+    return _rows(
+        lambda d, p, e, r: None if d is None or p is None else _value(d, p, convert, (words[0], e), (words[1], r)),
+        ctx, document, path, empty, error,
+    )  # fmt: skip
+
+
+def _value(
+    document: str, path: str, convert: Callable[[Json], object], empty: tuple[str, object], error: tuple[str, object]
+) -> object:
+    try:
+        found = _scalar_at(document, path)
+    except _Empty:
+        if empty[0] == "ERROR":
+            raise RowError("JSON_VALUE: there is nothing at the path") from None
+        return empty[1] if empty[0] == "DEFAULT" else None
+    except _Failed as failure:
+        if error[0] == "ERROR":
+            raise RowError(f"JSON_VALUE: {failure}") from None
+        return error[1] if error[0] == "DEFAULT" else None
+    return convert(found)
+
+
+def _word(values: Values) -> str:
+    return str(next(iter(rows_of(values)), "NULL"))
+
+
+def _distinct(function: Callable[[str], object], ctx: KernelContext, document: pa.Array) -> Vector:
+    """`function` once per distinct document, with its errors."""
+    encoded = document.dictionary_encode()
+    mapped, failures = _guarded(function, [(d,) for d in encoded.dictionary.to_pylist()])
+    values = pa.array(mapped, ctx.result_type.arrow).take(encoded.indices)
+    if not failures:
+        return Vector(values)
+    rows = {i: failures[c] for i, c in enumerate(encoded.indices.to_pylist()) if c in failures}
+    return Vector(values, errors_of(rows, len(values)))
+
+
+def _rows(function: Callable[..., object], ctx: KernelContext, *values: Values) -> Vector:
+    """`function` of every row, NULL included."""
+    rows = [row for _, *row in zip(range(ctx.num_rows), *map(rows_of, values), strict=False)]
+    mapped, failures = _guarded(function, [tuple(r) for r in rows])
+    return Vector(pa.array(mapped, ctx.result_type.arrow), errors_of(failures, ctx.num_rows))
+
+
+def _guarded(function: Callable[..., object], rows: list[tuple[object, ...]]) -> tuple[list[object], dict[int, str]]:
+    mapped: list[object] = []
+    failures: dict[int, str] = {}
+    for i, row in enumerate(rows):
         try:
-            parse_path(literals[1])
+            mapped.append(function(*row))
         except RowError as error:
-            raise PlanError(str(error), hint="use names and positions: $.a.b[0]") from None
-    return STRING
+            failures[i] = str(error)
+            mapped.append(None)
+    return mapped, failures
 
 
-@function("JSON_VALUE", signature=takes(text, text, result=_json_result))
-def json_value_kernel(ctx: KernelContext, document: Values, path: Values) -> Values | Vector:
-    """JSON_VALUE(text, path): the scalar at the path as a string; NULL if there is none or the text is no JSON."""
-    if isinstance(path, pa.Scalar):
-        return map_text(ctx.num_rows, json_value, pa.string(), document, path)
-    return Vector(*row_errors(ctx.num_rows, json_value, pa.string(), document, path))
+def _query_returning(literals: Literals) -> DataType:
+    literal = literals[2] if len(literals) > 2 else None
+    kind = _returning(literal, lambda t: t.is_string or t.same_as(_TEXTS), "JSON_QUERY")
+    if kind.root is Root.ARRAY and "EMPTY OBJECT" in literals[4:]:
+        raise PlanError("an empty object is no array: write EMPTY ARRAY")
+    return kind
+
+
+def _query_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) in (2, 6) and all(t.is_string for t in types) else None
+
+
+@function(
+    "JSON_QUERY",
+    signature=Custom(_query_types, lambda t, literals: _query_returning(literals), "a JSON text and a path"),
+)
+def json_query_kernel(ctx: KernelContext, document: Values, path: Values, *clauses: Values) -> Vector:
+    """JSON_QUERY(text, path [RETURNING type] [WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL] [ARRAY] WRAPPER] [NULL | EMPTY
+    ARRAY | EMPTY OBJECT | ERROR ON EMPTY] [… ON ERROR]): the object or array at the path as JSON, or as ARRAY<STRING>. A
+    wrapper puts what is found into an array: WITH UNCONDITIONAL (or plain WITH) everything, WITH CONDITIONAL what is no
+    array yet. Without one a scalar is an error; both cases give NULL by default. Error: ERROR.
+
+    >>> JSON_QUERY('{"a": {"b": 1}}', '$.a')
+    '{"b":1}'
+    >>> JSON_QUERY('{"a": 1}', '$.a' WITH WRAPPER)
+    '[1]'
+    """
+    words = [_word(c) for c in clauses[1:]] or ["WITHOUT", "NULL", "NULL"]
+    as_array = ctx.result_type.root is Root.ARRAY
+
+    def ask(document: str, path: str) -> object:
+        return _query(document, path, words[0], words[1], words[2], as_array)
+
+    if isinstance(path, pa.Scalar) and isinstance(document, pa.Array) and path.is_valid:
+        return _distinct(lambda d: ask(d, path.as_py()), ctx, document)
+    return _rows(lambda d, p: None if d is None or p is None else ask(d, p), ctx, document, path)
+
+
+_EMPTIES: dict[str, Json] = {"NULL": None, "EMPTY ARRAY": [], "EMPTY OBJECT": {}}
+
+
+def _query(document: str, path: str, wrapper: str, on_empty: str, on_error: str, as_array: bool) -> object:
+    try:
+        return _shaped(_structure_at(document, path, wrapper), as_array)
+    except _Empty:
+        if on_empty == "ERROR":
+            raise RowError("JSON_QUERY: there is nothing at the path") from None
+        return _shaped(_EMPTIES[on_empty], as_array)
+    except _Failed as failure:
+        if on_error == "ERROR":
+            raise RowError(f"JSON_QUERY: {failure}") from None
+        return _shaped(_EMPTIES[on_error], as_array and on_error != "EMPTY OBJECT")
+
+
+def _structure_at(document: str, path: str, wrapper: str) -> Json:
+    value, lax = _at(document, path)
+    if value is not None and wrapper != "WITHOUT" and not (wrapper == "WITH CONDITIONAL" and isinstance(value, list)):
+        value = [value]
+    if isinstance(value, list | dict):
+        return value
+    if lax and value is None:
+        raise _Empty
+    if lax and wrapper == "WITHOUT":
+        raise _Empty
+    raise _Failed("there is no object or array at the path")
+
+
+def _shaped(value: Json, as_array: bool) -> object:
+    if value is None:
+        return None
+    if not as_array:
+        return write_json(value)
+    if not isinstance(value, list):
+        raise _Failed("there is no array at the path")
+    return [None if v is None else v if isinstance(v, str) else _as_text(v) or write_json(v) for v in value]
+
+
+def _exists_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) in (2, 3) and all(t.is_string for t in types) else None
+
+
+@function(
+    "JSON_EXISTS",
+    signature=Custom(_exists_types, lambda t, _: BOOLEAN, "a JSON text and a path"),
+)
+def json_exists_kernel(ctx: KernelContext, document: Values, path: Values, *clauses: Values) -> Vector:
+    """JSON_EXISTS(text, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR]): whether there is something other than null at the
+    path. A text that is no JSON, and nothing at a strict path, are errors: FALSE by default. Error: ERROR.
+
+    >>> JSON_EXISTS('{"a": 1}', '$.a')
+    TRUE
+    """
+    word = _word(clauses[0]) if clauses else "FALSE"
+
+    def ask(document: str | None, path: str | None) -> bool | None:
+        if document is None or path is None:
+            return None
+        try:
+            return _at(document, path)[0] is not None
+        except _Failed as failure:
+            if word == "ERROR":
+                raise RowError(f"JSON_EXISTS: {failure}") from None
+            return {"TRUE": True, "FALSE": False}.get(word)
+
+    if isinstance(path, pa.Scalar) and isinstance(document, pa.Array):
+        return _distinct(lambda d: ask(d, path.as_py()), ctx, document)
+    return _rows(ask, ctx, document, path)
+
+
+def is_json(document: str, kind: str) -> bool:
+    """IS JSON for one value; `kind` is VALUE, SCALAR, ARRAY or OBJECT."""
+    try:
+        found = read_json(document)
+    except NotJson:
+        return False
+    shape = "ARRAY" if isinstance(found, list) else "OBJECT" if isinstance(found, dict) else "SCALAR"
+    return kind in ("VALUE", shape)
+
+
+@function("IS JSON", signature=takes(text, text, result=never_null(BOOLEAN)))
+def is_json_kernel(ctx: KernelContext, document: Values, kind: Values) -> Vector:
+    """text IS [NOT] JSON [VALUE | SCALAR | ARRAY | OBJECT]: whether a text is JSON, and of this kind. FALSE for NULL.
+
+    >>> '{"a": 1}' IS JSON OBJECT
+    TRUE
+    """
+    word = _word(kind)
+    if isinstance(document, pa.Scalar):
+        document = pa.repeat(document, ctx.num_rows)
+    found = _distinct(lambda d: is_json(d, word), ctx, document)
+    return Vector(pc.fill_null(found.values, False), found.errors)

@@ -207,9 +207,3 @@ SELECT CAST(a AS TIMESTAMP WITH TIME ZONE)
 -->   | SELECT CAST(a AS TIMESTAMP WITH TIME ZONE)
 -->   |                            ^^^^
 -->   hint: use TIMESTAMP_LTZ
-
-SELECT a IS JSON
---> 1:13: not supported: IS JSON is not supported
--->   | SELECT a IS JSON
--->   |             ^^^^
--->   hint: JSON_EXISTS(x, '$') finds out whether a text has JSON in it

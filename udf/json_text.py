@@ -1,0 +1,84 @@
+"""JSON text to Python values and back, as Flink reads and writes it: numbers with a point keep their digits, of equal keys
+the last one counts, what follows the first value is not looked at, keys are written in order."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, InvalidOperation
+from typing import TypeAlias
+
+Json: TypeAlias = "None | bool | int | Decimal | str | list[Json] | dict[str, Json]"
+
+
+class NotJson(Exception):
+    """The text is no JSON, and why."""
+
+
+class BadPath(Exception):
+    """The path is malformed, or does not fit the document."""
+
+
+class NotFound(Exception):
+    """There is nothing at a definite path."""
+
+
+def _refuse(name: str) -> object:
+    raise NotJson(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)
+
+
+def _strict(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise NotJson("a key occurs twice")
+    return found
+
+
+_STRICT = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=_strict)
+
+
+def read_json(text: str, *, unique: bool = False) -> Json:
+    """The first value of the text. NotJson where there is none, or (`unique`) an object has a key twice."""
+    decoder = _STRICT if unique else _DECODER
+    stripped = text.lstrip(" \t\r\n")
+    found: Json
+    try:
+        found, end = decoder.raw_decode(stripped)
+    except (ValueError, InvalidOperation, RecursionError) as error:
+        raise NotJson(f"not JSON: {error}") from None
+    if isinstance(found, int | Decimal) and stripped[end : end + 1].strip(" \t\r\n"):
+        raise NotJson(f"not JSON: {stripped[: end + 1]} is no number")
+    return found
+
+
+def number_text(value: int | Decimal) -> str:
+    """As Java's BigDecimal and BigInteger write themselves."""
+    return str(value) if value else str(abs(value))  # there is no negative zero
+
+
+_ESCAPES = {ord('"'): '\\"', ord("\\"): "\\\\"} | {i: f"\\u{i:04X}" for i in range(32)}
+_ESCAPES |= {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
+
+
+def quoted_json(text: str) -> str:
+    """A text as a JSON string; only what must be escaped is."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def write_json(value: Json) -> str:
+    """The value as text without blanks, keys in order."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quoted_json(value)
+        case int() | Decimal():
+            return number_text(value)
+        case list():
+            return f"[{','.join(map(write_json, value))}]"
+    pairs = sorted(value.items(), key=lambda pair: pair[0].encode("utf-16-be", "surrogatepass"))
+    return "{" + ",".join(f"{quoted_json(k)}:{write_json(v)}" for k, v in pairs) + "}"

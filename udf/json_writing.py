@@ -1,0 +1,298 @@
+"""Values of SQL as JSON: JSON_STRING, JSON_OBJECT, JSON_ARRAY, JSON_QUOTE, JSON_UNQUOTE."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+import pyarrow as pa
+import regex
+
+from parser.errors import PlanError
+from parser.types import STRING, DataType, Root
+from udf.arrays import errors_of, per_distinct
+from udf.json_text import NotJson, number_text, quoted_json, read_json, write_json
+from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.signatures import Custom, gives, takes, text
+from udf.texts import float_text
+from udf.vector import Errors, Vector
+
+_STRING = pa.string()
+_WRITTEN = (
+    *(
+        Root.CHAR,
+        Root.VARCHAR,
+        Root.BOOLEAN,
+        Root.TINYINT,
+        Root.SMALLINT,
+        Root.INT,
+        Root.BIGINT,
+        Root.FLOAT,
+        Root.DOUBLE,
+    ),
+    *(Root.DECIMAL, Root.BINARY, Root.VARBINARY, Root.TIMESTAMP, Root.TIMESTAMP_LTZ, Root.VARIANT, Root.NULL),
+)
+
+Writer = Callable[[object], str]
+
+
+def check_json(t: DataType) -> None:
+    """PlanError for a type that has no form in JSON."""
+    if t.root is Root.MAP and not t.children[0].is_string:
+        raise PlanError(f"{t.plain} is not supported in JSON: keys must be strings")
+    if t.root in (Root.ARRAY, Root.MAP, Root.ROW):
+        for child in t.children:
+            check_json(child)
+    elif t.root not in _WRITTEN:
+        raise PlanError(f"{t.plain} is not supported in JSON", hint="CAST it to STRING")
+
+
+def json_texts(values: pa.Array, t: DataType) -> list[str | None]:
+    """The JSON of every value, None for NULL."""
+    match t.root:
+        case Root.ARRAY:
+            return _lists(values, t)
+        case Root.MAP:
+            return _maps(values, t)
+        case Root.ROW:
+            return _objects(values, t)
+        case Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
+            return _times(values, t)
+    write = _writer(t)
+    return [None if v is None else write(v) for v in values.to_pylist()]
+
+
+def _writer(t: DataType) -> Writer:
+    match t.root:
+        case Root.VARIANT:
+            return str
+        case Root.BOOLEAN:
+            return lambda v: "true" if v else "false"
+        case Root.FLOAT | Root.DOUBLE:
+            return lambda v: _float(float_text(float(str(v)), t.root is Root.FLOAT))
+        case Root.DECIMAL:
+            return lambda v: number_text(Decimal(str(v)))
+        case Root.BINARY | Root.VARBINARY:
+            return lambda v: quoted_json(b64encode(v if isinstance(v, bytes) else b"").decode())
+        case Root.CHAR | Root.VARCHAR:
+            return lambda v: quoted_json(str(v))
+    return str
+
+
+def _float(written: str) -> str:
+    return number_text(Decimal(written)) if written[-1].isdigit() else quoted_json(written)
+
+
+def _times(values: pa.Array, t: DataType) -> list[str | None]:
+    """ISO 8601 with seconds, and fractions where there are some; instants in UTC."""
+    zone = "Z" if t.root is Root.TIMESTAMP_LTZ else ""
+    plain = values.cast(pa.timestamp(values.type.unit)) if zone else values
+    found = plain.cast(_STRING).to_pylist()
+    return [None if v is None else f'"{_without_zeros(v.replace(" ", "T"))}{zone}"' for v in found]
+
+
+def _without_zeros(written: str) -> str:
+    return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+def _spans(values: pa.Array) -> list[tuple[int, int] | None]:
+    offsets, present = values.offsets.to_pylist(), values.is_valid().to_pylist()
+    return [(offsets[i], offsets[i + 1]) if p else None for i, p in enumerate(present)]
+
+
+def _lists(values: pa.Array, t: DataType) -> list[str | None]:
+    texts = [v or "null" for v in json_texts(values.values, t.children[0])]
+    return [None if s is None else f"[{','.join(texts[s[0] : s[1]])}]" for s in _spans(values)]
+
+
+def _maps(values: pa.Array, t: DataType) -> list[str | None]:
+    keys = values.keys.to_pylist()
+    texts = [v or "null" for v in json_texts(values.items, t.children[1])]
+    return [None if s is None else json_object(dict(zip(keys[s[0] : s[1]], texts[s[0] : s[1]], strict=True)))
+            for s in _spans(values)]  # fmt: skip
+
+
+def _objects(values: pa.Array, t: DataType) -> list[str | None]:
+    columns = [json_texts(values.field(i), c) for i, c in enumerate(t.children)]
+    present = values.is_valid().to_pylist()
+    return [
+        json_object({n: c[i] or "null" for n, c in zip(t.names, columns, strict=True)}) if p else None
+        for i, p in enumerate(present)
+    ]
+
+
+def json_object(members: dict[str, str]) -> str:
+    """An object of JSON texts, keys in order."""
+    ordered = sorted(members.items(), key=lambda pair: pair[0].encode("utf-16-be", "surrogatepass"))
+    return "{" + ",".join(f"{quoted_json(k)}:{v}" for k, v in ordered) + "}"
+
+
+def _array(value: Values, num_rows: int) -> pa.Array:
+    return pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
+
+
+def _written_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) == 1 else None
+
+
+def _string_result(types: Types, literals: Literals) -> DataType:
+    check_json(types[0])
+    return STRING.with_nullable(types[0].nullable)
+
+
+@function("JSON_STRING", signature=Custom(_written_types, _string_result, "a value"))
+def json_string(ctx: KernelContext, value: Values) -> Values:
+    """JSON_STRING(value): the value as JSON: rows as objects, times as text (instants in UTC), bytes in base 64; keys in
+    order. Not for DATE, TIME, intervals, and maps with other keys than strings.
+
+    >>> JSON_STRING(ARRAY[1, 2])
+    '[1,2]'
+    """
+    return pa.array(json_texts(_array(value, ctx.num_rows), ctx.arg_types[0]), _STRING)
+
+
+def _checked_json(documents: list[str | None]) -> tuple[list[str | None], dict[int, str]]:
+    """JSON texts written anew; the rows where there is none, with the reason."""
+    written: list[str | None] = []
+    failures: dict[int, str] = {}
+    for i, document in enumerate(documents):
+        try:
+            written.append(None if document is None else write_json(read_json(document)))
+        except NotJson as error:
+            failures[i] = str(error)
+            written.append(None)
+    return written, failures
+
+
+def _members(
+    ctx: KernelContext, raw: str, values: Sequence[Values], types: Types
+) -> tuple[list[list[str | None]], Errors | None]:
+    """The JSON of all members by column: 'j' in `raw` marks what is JSON already, 'c' what must be checked first."""
+    columns: list[list[str | None]] = []
+    failures: dict[int, str] = {}
+    for mark, value, t in zip(raw, values, types, strict=True):
+        column = _array(value, ctx.num_rows)
+        if mark == "j":
+            columns.append(column.to_pylist())
+        elif mark == "c":
+            texts, failed = _checked_json(column.to_pylist())
+            columns.append(texts)
+            failures |= failed
+        else:
+            columns.append(json_texts(column, t))
+    return columns, errors_of(failures, ctx.num_rows)
+
+
+def _object_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) >= 2 and len(types) % 2 == 0 else None
+
+
+def _object_result(types: Types, literals: Literals) -> DataType:
+    for key in types[2::2]:
+        if not key.is_string or key.nullable:
+            raise PlanError(f"a key of JSON_OBJECT is a string that is not NULL, and not {key}")
+    for value in types[3::2]:
+        check_json(value)
+    return STRING.with_nullable(False)
+
+
+@function("JSON_OBJECT", signature=Custom(_object_types, _object_result, "keys and values"))
+def json_object_kernel(ctx: KernelContext, on_null: Values, raw: Values, *members: Values) -> Vector:
+    """JSON_OBJECT([KEY] key VALUE value, … [NULL | ABSENT ON NULL]): an object of these members, keys in order; NULL values
+    stay (NULL ON NULL, the default) or are left out. What JSON_OBJECT, JSON_ARRAY and JSON(text) give stands there as it
+    is, and not as a string. Error: JSON(text) of a text that is none.
+
+    >>> JSON_OBJECT('k' VALUE 1, 'a' VALUE 'x')
+    '{"a":"x","k":1}'
+    """
+    keys = [_array(k, ctx.num_rows).to_pylist() for k in members[::2]]
+    columns, errors = _members(ctx, _first(raw), members[1::2], ctx.arg_types[3::2])
+    absent = _first(on_null) == "ABSENT"
+    rows = []
+    for i in range(ctx.num_rows):
+        pairs = {k[i]: v[i] for k, v in zip(keys, columns, strict=True) if v[i] is not None or not absent}
+        rows.append(json_object({str(k): v or "null" for k, v in pairs.items()}))
+    return Vector(pa.array(rows, _STRING), errors)
+
+
+def _first(values: Values) -> str:
+    return str(values.as_py() if isinstance(values, pa.Scalar) else values[0].as_py() if len(values) else "")
+
+
+def _array_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) >= 2 else None
+
+
+def _array_result(types: Types, literals: Literals) -> DataType:
+    for value in types[2:]:
+        check_json(value)
+    return STRING.with_nullable(False)
+
+
+@function("JSON_ARRAY", signature=Custom(_array_types, _array_result, "values"))
+def json_array_kernel(ctx: KernelContext, on_null: Values, raw: Values, *elements: Values) -> Vector:
+    """JSON_ARRAY(value, … [NULL | ABSENT ON NULL]): an array of these values; NULL values are left out (ABSENT ON NULL, the
+    default) or stay. What JSON_OBJECT, JSON_ARRAY and JSON(text) give stands there as it is. Error: JSON(text) of a text
+    that is none.
+
+    >>> JSON_ARRAY(1, 'a', JSON_ARRAY(2))
+    '[1,"a",[2]]'
+    """
+    columns, errors = _members(ctx, _first(raw), elements, ctx.arg_types[2:])
+    absent = _first(on_null) == "ABSENT"
+    rows = [",".join(c[i] or "null" for c in columns if c[i] is not None or not absent) for i in range(ctx.num_rows)]
+    return Vector(pa.array([f"[{r}]" for r in rows], _STRING), errors)
+
+
+def _quoted(value: str) -> str:
+    named = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "/": "\\/"}
+    units = value.encode("utf-16-be", "surrogatepass")
+    codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
+    return '"' + "".join(named.get(chr(c), chr(c) if c < 128 else f"\\u{c:04x}") for c in codes) + '"'
+
+
+@function("JSON_QUOTE", signature=takes(text, result=gives(STRING)))
+def json_quote(ctx: KernelContext, value: Values) -> Values:
+    """JSON_QUOTE(text): the text as a JSON string in quotes; characters beyond ASCII are escaped.
+
+    >>> JSON_QUOTE('a"b')
+    '"a\\\\"b"'
+    """
+    return per_distinct(_quoted, _STRING, value)
+
+
+_ESCAPE = regex.compile(r"\\(?:u([0-9a-fA-F]{4})|(.?))", regex.DOTALL)
+_NAMED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
+
+
+class _NotEscaped(Exception):
+    """The text has a sequence that JSON does not know."""
+
+
+def _unescaped(found: regex.Match[str]) -> str:
+    if found[1] is not None:
+        return chr(int(found[1], 16))
+    if found[2] not in _NAMED:
+        raise _NotEscaped
+    return _NAMED[found[2]]
+
+
+def _unquoted(value: str) -> str:
+    if len(value) < 2 or not (value[0] == value[-1] == '"') or any(c < " " for c in value):
+        return value
+    try:
+        plain = str(_ESCAPE.sub(_unescaped, value[1:-1]))
+    except _NotEscaped:
+        return value
+    return plain.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
+
+
+@function("JSON_UNQUOTE", signature=takes(text, result=gives(STRING)))
+def json_unquote(ctx: KernelContext, value: Values) -> Values:
+    """JSON_UNQUOTE(text): the text of a JSON string; what is no valid one stays as it is.
+
+    >>> JSON_UNQUOTE('"a\\\\u0041"')
+    'aA'
+    """
+    return per_distinct(_unquoted, _STRING, value)
