@@ -12,14 +12,19 @@ from pathlib import Path
 import click
 
 from parser.errors import SqlError, render
-from sqlengine.cli_jobs import JOB_COMMANDS, definitions, read_text
+from sqlengine.cli_jobs import JOB_COMMANDS, define_option
+from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
 from sqlengine.config import Config, data_folder, token_from
 from sqlengine.state.store import Fsync
 
 
 class Group(click.Group):
-    """Shows SqlErrors as people want to see them and exits with their code."""
+    """Shows SqlErrors as people want to see them and exits with their code. Help lists the commands in the order in which
+    they are met."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> object:
         from sqlengine.client import Unreachable
@@ -46,22 +51,39 @@ def _text_of(error: SqlError) -> str | None:
         return None
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+EPILOG = """\b
+To begin:
+  sql run script.sql          read, filter and print, in this process
+  sql serve                   run the server; the others talk to it
+  sql submit rule.sql         give it a job; again, to replace the job
+  sql tail alerts             see what comes out
+
+\b
+Exit codes: 0 done, 1 an error in SQL or of a job, 2 wrong usage, 3 no server."""
+
+
+@click.group(cls=Group, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sqlengine")
 def cli() -> None:
     """Streaming SQL: run scripts here, or serve jobs that change while they run."""
 
 
-@cli.command()
+@cli.command(short_help="Run the server.")
 @click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
 @click.option("--jobs", type=click.Path(path_type=Path), help="Watched folder of .sql files (default: DATA/jobs).")
 @click.option(
     "--functions", type=click.Path(path_type=Path), help="Folder of Python modules (default: DATA/functions)."
 )
-@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Others than this machine need a token.")
 @click.option("--port", default=8083, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN).")
-@click.option("--fsync", type=click.Choice(["none", "interval", "epoch"]), default="none", show_default=True)
+@click.option(
+    "--fsync",
+    type=click.Choice(["none", "interval", "epoch"]),
+    default="none",
+    show_default=True,
+    help="When files are forced to disk: 'none' is safe while the machine has power.",
+)
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
 def serve(
     data: str | None,
@@ -94,12 +116,25 @@ def serve(
     run_server(config)
 
 
-@cli.command()
+@cli.command(short_help="Run a script in this process.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help="Replaces ${NAME} in the script.")
+@define_option
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
-@click.option("--on", "where", type=click.Choice(["embedded", "spark"]), default="embedded", show_default=True)
-@click.option("--output", type=click.Choice(["table", "json", "events"]), default="table", show_default=True)
+@click.option(
+    "--on",
+    "where",
+    type=click.Choice(["embedded", "spark"]),
+    default="embedded",
+    show_default=True,
+    help="What runs the operators.",
+)
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json", "events"]),
+    default="table",
+    show_default=True,
+    help="'json' is an object a row, 'events' one for all that happens, for programs.",
+)
 @click.option("--data", help="Data folder for topics (default: a temporary one).")
 @click.pass_context
 def run(
@@ -111,7 +146,10 @@ def run(
     output: str,
     data: str | None,
 ) -> None:
-    """Run a script in this process."""
+    """Run a script in this process, statement by statement; '-' is standard input.
+
+    It ends when all sources are read to their end, or with Ctrl-C. A statement in error does not keep the next ones from
+    running; the exit code is 1 then."""
     from parser.script import substitute
 
     name = None if file == "-" else file

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from parser.errors import JobError, ServiceError, SqlError, render
-from sqlengine.client import Json, Refused, default_client, quote
-from sqlengine.jobs import check_name
+from parser.errors import render
+from sqlengine.cli_tables import at_work, count, draw_table
+from sqlengine.cli_texts import Texts, job_texts
+from sqlengine.client import Client, Json, Refused, default_client, quote
+from sqlengine.jobs import JobState, check_name
 
+# So many outcomes are shown one by one.
+FEW = 20
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def server_options(command: F) -> F:
     """--server, --token-file and --output, as all commands that talk to a server have them."""
-    command = click.option("--server", help="URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083).")(
-        command
-    )
+    url = "URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
+    text = "'json' is the server's answer, for programs."
+    command = click.option("--server", help=url)(command)
     command = click.option("--token-file", help="File with the server's token (or SQLENGINE_TOKEN).")(command)
-    return click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)(command)
+    kinds = click.Choice(["table", "json"])
+    return click.option("--output", type=kinds, default="table", show_default=True, help=text)(command)
 
 
 def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
@@ -38,60 +41,23 @@ def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
         draw(body)
 
 
-def read_text(path: str) -> str:
-    """A script's text, of standard input for '-'; ServiceError where it cannot be read or is no UTF-8."""
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise ServiceError(f"'{path}' cannot be read", detail=error.strerror) from None
-    except UnicodeDecodeError as error:
-        detail = f"{error.reason} at byte {error.start}"
-        raise ServiceError(f"'{path}' is not UTF-8", detail=detail, hint="a script is a text file") from None
+def files_argument(command: F) -> F:
+    """FILES, for commands that take scripts."""
+    path = click.Path(exists=True, allow_dash=True)
+    return click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=path)(command)
 
 
-def definitions(pairs: Sequence[str]) -> dict[str, str]:
-    """-D NAME=VALUE options as a dictionary."""
-    result = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"'{pair}' is not NAME=VALUE", param_hint="-D")
-        result[name] = value
-    return result
+def define_option(command: F) -> F:
+    """-D NAME=VALUE."""
+    text = "Replaces ${NAME} in the text; may be repeated."
+    return click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help=text)(command)
 
 
-def _texts(files: Sequence[str], name: str | None, define: Sequence[str]) -> dict[str, tuple[str | None, str]]:
-    """Job name -> (file, text)."""
-    from parser.script import substitute
-
-    if name is not None and len(files) != 1:
-        raise click.BadParameter("--name goes with one file", param_hint="--name")
-    if "-" in files and name is None:
-        raise click.BadParameter("standard input needs --name", param_hint="--name")
-    values = definitions(define)
-    texts: dict[str, tuple[str | None, str]] = {}
-    for path in files:
-        job = check_name(Path(path).name.removesuffix(".sql") if name is None else name)
-        if job in texts:
-            raise JobError(
-                f"'{texts[job][0] or '-'}' and '{path}' would both be the job '{job}'",
-                hint="submit them one by one, with --name",
-            )
-        file = None if path == "-" else path
-        text = read_text(path)
-        try:
-            texts[job] = file, substitute(text, values) if define else text
-        except SqlError as error:
-            raise error.in_file(file) from None
-    return texts
-
-
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.command(short_help="Add or replace jobs on the server.")
+@files_argument
 @click.option("--name", help="Name of the job (default: the file's name without .sql).")
 @click.option("--take-over", is_flag=True, help="Replace jobs that came from elsewhere.")
-@click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help="Replaces ${NAME} in the text.")
+@define_option
 @server_options
 @click.pass_context
 def submit(
@@ -104,27 +70,31 @@ def submit(
     token_file: str | None,
     output: str,
 ) -> None:
-    """Add or replace jobs on the server, in one change."""
-    texts = _texts(files, name, define)
-    client = default_client(server, token_file)
+    """Add or replace jobs on the server, in one change.
+
+    A file is a job; of a folder, every .sql file below it is one, called as in a watched folder: team/night/a.sql is
+    team.night.a. Jobs with errors are refused, each with its place; the others take effect together."""
     query: Json = {"take_over": "true" if take_over else None}
+    ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
+
+
+def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
+    """Submits or validates jobs, and shows what came of it. 1 when one was refused."""
     if len(texts) == 1:
         ((job, (path, text)),) = texts.items()
-        body = _one(lambda: client.put(job_url(job), text.encode(), file=path, **query), text)
-        show(body, output, _draw_outcome)
-        return
-    body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, **query)
+        try:
+            show(client.put(job_url(job), text.encode(), file=path, **query), output, _draw_outcome)
+        except Refused as error:
+            if output == "json":
+                body: Json = {"name": job, "status": "refused", "version": 0, "error": error.body}
+                click.echo(json.dumps(body, ensure_ascii=False))
+            click.echo(render(error, text), err=True)
+            return 1
+        return 0
+    with at_work(f"the server plans {count(len(texts), 'job')}"):
+        body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, **query)
     show(body, output, lambda b: _draw_outcomes(b, texts))
-    ctx.exit(1 if any(o["status"] == "refused" for o in _list(body, "jobs")) else 0)
-
-
-def _one(send: Callable[[], Json], text: str) -> Json:
-    """A refusal of a text that was just read is shown with its line and a caret."""
-    try:
-        return send()
-    except Refused as error:
-        click.echo(render(error, text), err=True)
-        raise SystemExit(1) from None
+    return int(any(o["status"] == "refused" for o in _list(body, "jobs")))
 
 
 def _list(body: Json, key: str) -> list[Json]:
@@ -133,10 +103,19 @@ def _list(body: Json, key: str) -> list[Json]:
     return items
 
 
-def _draw_outcomes(body: Json, texts: Mapping[str, tuple[str | None, str]]) -> None:
-    for outcome in _list(body, "jobs"):
-        file, text = texts[str(outcome["name"])]
-        _draw_outcome(outcome, file, text)
+def _draw_outcomes(body: Json, texts: Texts) -> None:
+    """Each of a few; of many those that were refused, and how many came to what."""
+    outcomes = _list(body, "jobs")
+    for outcome in outcomes:
+        if len(outcomes) <= FEW or outcome["status"] == "refused":
+            _draw_outcome(outcome, *texts[str(outcome["name"])])
+    if len(outcomes) > FEW:
+        click.echo(f"{count(len(outcomes), 'job')}: {_tally(outcomes, 'status')}")
+
+
+def _tally(items: Sequence[Json], key: str) -> str:
+    """1,410 running, 4 stopped."""
+    return ", ".join(f"{n:,} {word}" for word, n in Counter(str(i[key]) for i in items).most_common())
 
 
 def _draw_outcome(body: Json, file: str | None = None, text: str | None = None) -> None:
@@ -149,32 +128,26 @@ def _draw_outcome(body: Json, file: str | None = None, text: str | None = None) 
         click.echo(f"  state of {item['operator']}: {item['outcome']}")
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--name", help="Name of the job.")
-@click.option("-D", "define", multiple=True, metavar="NAME=VALUE")
+@click.command(short_help="Say what submit would do, without doing it.")
+@files_argument
+@click.option("--name", help="Name of the job (default: the file's name without .sql).")
+@click.option("--take-over", is_flag=True, help="As for a submit with --take-over.")
+@define_option
 @server_options
 @click.pass_context
 def validate(
     ctx: click.Context,
     files: Sequence[str],
     name: str | None,
+    take_over: bool,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
     output: str,
 ) -> None:
-    """Say what submit would do, and what becomes of the job's state, without doing it."""
-    texts = _texts(files, name, define)
-    client = default_client(server, token_file)
-    if len(texts) == 1:
-        ((job, (path, text)),) = texts.items()
-        body = _one(lambda: client.put(job_url(job), text.encode(), dry_run="true", file=path), text)
-        show(body, output, _draw_outcome)
-        return
-    body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, dry_run="true")
-    show(body, output, lambda b: _draw_outcomes(b, texts))
-    ctx.exit(1 if any(o["status"] == "refused" for o in _list(body, "jobs")) else 0)
+    """Say what submit would do, and what becomes of the jobs' state, without doing it."""
+    query: Json = {"dry_run": "true", "take_over": "true" if take_over else None}
+    ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
 
 
 def job_url(name: str) -> str:
@@ -182,9 +155,9 @@ def job_url(name: str) -> str:
     return f"/api/v1/jobs/{quote(check_name(name))}"
 
 
-@click.command()
-@click.argument("target")
-@click.option("-D", "define", multiple=True, metavar="NAME=VALUE")
+@click.command(short_help="Show the plan of a file or of a job.")
+@click.argument("target", metavar="FILE|JOB")
+@define_option
 @server_options
 def explain(target: str, define: Sequence[str], server: str | None, token_file: str | None, output: str) -> None:
     """Show the plan of a job after every step: of a file (planned here), or of a job by name (as it runs)."""
@@ -205,7 +178,7 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
     from sqlengine.planning import JobText, bind_job, with_entry_points
     from sqlengine.script import script_library
 
-    ((name, (_, text)),) = _texts([path], "explained", define).items()
+    ((name, (_, text)),) = job_texts([path], "explained", define).items()
     file = None if path == "-" else path
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, script_library(Path(scratch), file) as library:
         bound = bind_job(JobText(name, text, file), with_entry_points(Catalog(), library), {}, library)
@@ -214,24 +187,33 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
     return explain_sinks(bound.plans, bound.disabled, None, name)
 
 
-@click.command()
+@click.command(short_help="List all jobs, or show one with its text.")
 @click.argument("name", required=False)
+@click.option("--state", type=click.Choice([s.value for s in JobState]), help="Only jobs in this state.")
 @server_options
-def jobs(name: str | None, server: str | None, token_file: str | None, output: str) -> None:
-    """List all jobs, or show one with its text."""
+def jobs(name: str | None, state: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """List all jobs, and the files of the watched folder that were not taken; or show one job with its text."""
     client = default_client(server, token_file)
-    if name is None:
-        show(client.get("/api/v1/jobs"), output, _draw_jobs)
+    if name is not None:
+        show(client.get(job_url(name)), output, _draw_job)
         return
-    show(client.get(job_url(name)), output, _draw_job)
+    body = client.get("/api/v1/jobs")
+    if state is not None:
+        body["jobs"] = [j for j in _list(body, "jobs") if j["state"] == state]
+    show(body, output, _draw_jobs)
 
 
 def _draw_jobs(body: Json) -> None:
-    table = Table("name", "state", "version", "origin", "rows", "changed", "reason")
-    for job in _list(body, "jobs"):
-        cells = (job["name"], job["state"], job["version"], job["origin"], job["rows"], _time(job["changed_ms"]))
-        table.add_row(*map(str, cells), str(job["reason"] or ""))
-    Console().print(table)
+    found = _list(body, "jobs")
+    rows = [
+        (j["name"], j["state"], j["version"], j["origin"], j["rows"], _time(j["changed_ms"]), j["reason"] or "")
+        for j in found
+    ]
+    if rows:
+        draw_table(("name", "state", "version", "origin", "rows", "changed", "reason"), rows)
+        click.echo(f"{count(len(found), 'job')}: {_tally(found, 'state')}", err=True)
+    else:
+        click.echo("no jobs", err=True)
     for refused in _list(body, "refused_files"):
         error = refused["error"]
         assert isinstance(error, dict)
@@ -280,11 +262,14 @@ def history(name: str, server: str | None, token_file: str | None, output: str) 
 
 
 def _draw_history(body: Json) -> None:
-    table = Table("version", "created", "origin", "text")
-    for version in _list(body, "versions"):
-        text = " ".join(str(version["sql"]).split())
-        table.add_row(str(version["version"]), _time(version["created_ms"]), str(version["origin"]), text[:80])
-    Console().print(table)
+    versions = _list(body, "versions")
+    rows = [(v["version"], _time(v["created_ms"]), v["origin"], _shortened(str(v["sql"]))) for v in versions]
+    draw_table(("version", "created", "origin", "text"), rows)
+
+
+def _shortened(sql: str) -> str:
+    line = " ".join(sql.split())
+    return line if len(line) <= 80 else line[:79] + "…"
 
 
 @click.command()

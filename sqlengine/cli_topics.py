@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from sqlengine import topic_access
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.broker.errors import DataFolderLocked
 from sqlengine.cli_jobs import server_options, show
+from sqlengine.cli_tables import draw_table
 from sqlengine.client import Client, Json, default_client, quote
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -128,9 +127,9 @@ def topic() -> None:
 
 @topic.command("create")
 @click.argument("name")
-@click.option("--shards", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--shards", default=1, show_default=True, type=click.IntRange(1), help="Read and written in parallel.")
 @click.option("--compacted", is_flag=True, help="Keep the last record of each key.")
-@click.option("--if-not-exists", is_flag=True)
+@click.option("--if-not-exists", is_flag=True, help="Without it, a topic that is there is an error.")
 @topic_options
 def create(
     name: str,
@@ -161,13 +160,13 @@ def list_topics(data: str | None, server: str | None, token_file: str | None, ou
 
 
 def _draw(body: Json) -> None:
-    table = Table("topic", "shards", "records", "bytes", "kind")
     topics = body["topics"]
     assert isinstance(topics, list)
+    rows = []
     for t in topics:
         kind = ["system"] * t["name"].startswith("_") + ["compacted"] * t["compacted"]
-        table.add_row(t["name"], str(t["shards"]), f"{t['records']:,}", f"{t['bytes']:,}", ", ".join(kind))
-    Console().print(table)
+        rows.append((t["name"], t["shards"], f"{t['records']:,}", f"{t['bytes']:,}", ", ".join(kind)))
+    draw_table(("topic", "shards", "records", "bytes", "kind"), rows)
 
 
 @topic.command("delete")
@@ -179,7 +178,7 @@ def delete(name: str, data: str | None, server: str | None, token_file: str | No
         show(topics.delete(name), output, lambda b: click.echo(f"{b['deleted']}: deleted"))
 
 
-@topic.command("read")
+@topic.command("read", short_help="Print the records of a topic.")
 @click.argument("name")
 @click.option("--shard", type=click.IntRange(0), help="One shard (default: all, one after the other).")
 @click.option("--offset", default="earliest", show_default=True, help="A number, 'earliest' or 'latest'.")
@@ -207,7 +206,7 @@ def read(
 
 @click.command()
 @click.argument("name")
-@click.option("--shard", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to follow.")
 @click.option("--from", "offset", default="latest", show_default=True, help="A number, 'earliest' or 'latest'.")
 @click.option("--limit", type=click.IntRange(1), help="End after so many records.")
 @topic_options
@@ -255,7 +254,7 @@ def _print(record: Json, shard: int, output: str) -> None:
 @topic.command("write")
 @click.argument("name")
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--shard", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to write to.")
 @click.option("--key", help="The key of all records.")
 @topic_options
 def write(

@@ -15,6 +15,7 @@ from sqlengine.config import LOOPBACK, token_from
 
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
+PATIENCE_S = 300
 
 
 class Unreachable(ServiceError):
@@ -41,6 +42,7 @@ class Refused(SqlError):
         )
         self.title = str(body.get("title", "refused"))
         self.status = body.get("status")
+        self.body = body
 
 
 def _text(value: object) -> str | None:
@@ -96,13 +98,18 @@ class Client:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
             request = urllib.request.Request(url, data=body or None, method=method, headers=headers)
-            with _opener(url).open(request, timeout=120) as response:
+            with _opener(url).open(request, timeout=PATIENCE_S) as response:
                 data: bytes = response.read()
                 return data
         except urllib.error.HTTPError as error:
             raise Refused(_problem(error)) from None
         except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
             reason = getattr(error, "reason", error)
+            if isinstance(reason, TimeoutError):
+                raise Unreachable(
+                    f"{self.server} has not answered for {PATIENCE_S} s",
+                    hint="it may still be at work: 'sql jobs' shows what came of it",
+                ) from None
             raise Unreachable(
                 f"no server answers at {self.server}", detail=str(reason), hint="start one with 'sql serve'"
             ) from None

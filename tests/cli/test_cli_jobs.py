@@ -12,8 +12,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from sqlengine.cli import cli
 from tests.cli.conftest import Sql
 from tests.service.harness import User, rule
 from tests.support import ROOT
@@ -102,8 +104,7 @@ def test_listing_and_showing(served: Sql, user: User, files: Path, data: Path) -
     while "broken.sql" not in listed:
         done = served("jobs")
         listed = done.stderr
-    row = next(line for line in done.stdout.splitlines() if "good" in line)
-    assert re.search(r"│ good +│ running +│ \d +│ cli +│", row)
+    assert re.search(r"(?m)^good +running +\d +cli +\d+ +20", done.stdout)
     assert "unknown column 'idd'" in listed
     shown = served("jobs", "good").stdout
     assert GOOD in shown
@@ -111,6 +112,67 @@ def test_listing_and_showing(served: Sql, user: User, files: Path, data: Path) -
     assert "INSERT INTO alerts" in served("history", "good").stdout
     assert "== operators ==" in served("explain", "good").stdout
     assert json.loads(served("explain", "good", "--output", "json").stdout)
+
+
+def test_a_folder_is_many_jobs(served: Sql, user: User, files: Path) -> None:
+    (files / "rules" / "night").mkdir(parents=True)
+    (files / "rules" / ".git").mkdir()
+    for name in ("a", "night/b", ".git/c"):
+        (files / "rules" / f"{name}.sql").write_text(rule(name))
+    assert served("submit", "rules").stdout == "a: added, version 1\nnight.b: added, version 1\n"
+    assert user.fired() == {"a", "night/b"}
+    (files / "rules" / "a.sql").write_text(BAD)
+    for number in range(30):
+        (files / "rules" / f"r{number}.sql").write_text(rule(f"r{number}"))
+    done = served("submit", "rules")
+    assert (done.exit_code, done.stdout) == (1, "a: refused\n32 jobs: 30 added, 1 refused, 1 unchanged\n")
+    assert done.stderr.splitlines() == [SHOWN[0].replace("bad.sql", "rules/a.sql"), *SHOWN[1:]]
+    assert len(json.loads(served("validate", "rules", "--output", "json").stdout)["jobs"]) == 32
+    (files / "empty").mkdir()
+    assert "there is no .sql file in 'empty'" in served("submit", "empty").stderr
+    assert served("submit", "rules", "--name", "one").exit_code == 2
+
+
+def test_a_refusal_as_json(served: Sql, files: Path) -> None:
+    for command in ("submit", "validate"):
+        done = served(command, "bad.sql", "--output", "json")
+        body = json.loads(done.stdout)
+        assert (done.exit_code, body["name"], body["status"]) == (1, "bad", "refused")
+        assert (body["error"]["line"], body["error"]["column"]) == (2, 15)
+
+
+def test_validate_knows_whose_job_it_is(served: Sql, files: Path) -> None:
+    for command in ("validate", "submit"):
+        done = served(command, "good.sql", "--name", "all")
+        assert (done.exit_code, "job 'all' belongs to rest" in done.stderr) == (1, True)
+    assert served("validate", "good.sql", "--name", "all", "--take-over").stdout == "all: valid, version 2\n"
+
+
+def test_lists_in_a_pipe(served: Sql, files: Path) -> None:
+    name = "x" * 190  # nothing is cut off
+    served("submit", "good.sql", "--name", name)
+    done = served("jobs")
+    assert any(line.startswith(f"{name}  running  1        cli") for line in done.stdout.splitlines())
+    assert re.search(r"^\d+ jobs: \d+ running, 2 defined$", done.stderr.splitlines()[0])
+    done = served("jobs", "--state", "failed")
+    assert (done.stdout, done.stderr.splitlines()[0]) == ("", "no jobs")
+    assert json.loads(served("jobs", "--state", "failed", "--output", "json").stdout)["jobs"] == []
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *path, name)
+
+
+def test_help_is_whole(sql: Sql) -> None:
+    for path, command in commands(cli):
+        assert [p.name for p in command.params if isinstance(p, click.Option) and not p.help] == [], path
+    for group in ((), ("topic",)):
+        shown = sql(*group, "--help").stdout
+        assert "..." not in shown.partition("Commands:")[2]  # a first sentence that did not fit
+    assert "Exit codes: 0 done, 1 " in sql("--help").stdout
 
 
 def test_what_the_server_refuses_exits_1(served: Sql, files: Path) -> None:

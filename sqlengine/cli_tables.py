@@ -1,0 +1,43 @@
+"""How the command line shows many things: a table for people, plain columns for pipes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+
+def draw_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """With lines on a terminal, where long cells are folded; elsewhere a line a row, with nothing cut off."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+        for row in (headers, *cells):
+            click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        return
+    table = Table()
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    Console(markup=False).print(table)
+
+
+def count(number: int, noun: str) -> str:
+    """1 job, 1,414 jobs."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """Says on a terminal what takes its time."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
