@@ -92,10 +92,12 @@ def _bad(kind: str, token: Token) -> str:
 def time_unit(cursor: Cursor) -> exp.Var:
     """A unit of EXTRACT, CEIL, FLOOR or a TIMESTAMP function, as a Var in upper case."""
     token = cursor.token
-    if token.word not in TIME_UNITS:
+    unit = token.word or token.text.upper()  # SQL_TSI_DAY is no keyword
+    unit = unit.removeprefix("SQL_TSI_")
+    if unit not in TIME_UNITS:
         raise cursor.unexpected("expected a unit of time, such as DAY or SECOND")
     cursor.advance()
-    return mark(exp.Var(this=token.word), token)
+    return mark(exp.Var(this=unit), token)
 
 
 def interval(cursor: Cursor) -> exp.Interval:
@@ -118,6 +120,15 @@ def interval(cursor: Cursor) -> exp.Interval:
     node.meta["months"] = UNITS[start][0] > 0
     node.meta["value"] = -value if negative else value
     return mark(node, first, cursor.previous)
+
+
+def difference(cursor: Cursor, minus: exp.Expression) -> exp.Expression:
+    """(a - b) DAY, (a - b) YEAR TO MONTH: a call of TIMESTAMP MINUS with the family of the interval."""
+    token = cursor.token
+    start, _ = _units(cursor)
+    family = mark(exp.Var(this="MONTH" if UNITS[start][0] else "SECOND"), token)
+    operands = [family, minus.this, minus.args["expression"]]
+    return mark(exp.Anonymous(this="TIMESTAMP MINUS", expressions=operands), token)
 
 
 def interval_value(node: exp.Interval) -> tuple[Root, int]:

@@ -13,10 +13,12 @@ from udf.parsing import DAY_NS, EPOCH, lenient_days
 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
           "December")  # fmt: skip
+_ORDINALS = ("1st", "2nd", "3rd", "4th")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 # Letters that are written; those that are also read.
-_WRITTEN = frozenset("yuMLdDEaHhKkmsSnQqwe")
-_READ = frozenset("yuMLdEaHhKkmsS")
+_WRITTEN = frozenset("GyuYMLdDEFaHhKkmsSnNAQqwWec")
+_READ = frozenset("yuMLdEaHhKkmsSXxZzVO")
+_LETTERS = _WRITTEN | _READ
 
 
 class BadPattern(Exception):
@@ -40,12 +42,12 @@ def tokens_of(pattern: str) -> tuple[Token, ...]:
     while at < len(pattern):
         c = pattern[at]
         if c == "'":
-            end, text = _quoted_end(pattern, at)
+            end, text = quoted_end(pattern, at)
             tokens.append(Token("", 0, text))
             at = end
         elif c.isascii() and c.isalpha():
             run = len(pattern[at:]) - len(pattern[at:].lstrip(c))
-            if c not in _WRITTEN:
+            if c not in _LETTERS:
                 raise BadPattern(f"pattern letter '{c}' is not supported in '{pattern}'")
             tokens.append(Token(c, run))
             at += run
@@ -57,7 +59,8 @@ def tokens_of(pattern: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-def _quoted_end(pattern: str, start: int) -> tuple[int, str]:
+def quoted_end(pattern: str, start: int) -> tuple[int, str]:
+    """The end of the quoted text that begins there, and the text. BadPattern."""
     if pattern.startswith("''", start):
         return start + 2, "'"
     found = re.compile(r"'((?:[^']|'')*)'").match(pattern, start)
@@ -67,12 +70,14 @@ def _quoted_end(pattern: str, start: int) -> tuple[int, str]:
 
 
 def check_pattern(pattern: object) -> None:
-    """PlanError for a literal pattern that no function could use."""
+    """PlanError for a literal pattern by which nothing can be written."""
     if isinstance(pattern, str):
         try:
-            tokens_of(pattern)
+            letters = {t.letter for t in tokens_of(pattern)}
         except BadPattern as error:
             raise PlanError(str(error)) from None
+        for letter in sorted(letters - _WRITTEN - {""}):
+            raise PlanError(f"pattern letter '{letter}' asks for a time zone, and a timestamp has none")
 
 
 _STRFTIME = {
@@ -127,10 +132,18 @@ def _written(token: Token, moment: Moment) -> str:
             return token.literal
         case "y" | "u":
             return f"{day.year % 100:02d}" if n == 2 else str(day.year).zfill(n)
+        case "Y":
+            year = day.year + (day.month == 12 and _week(day) == 1)
+            return f"{year % 100:02d}" if n == 2 else str(year).zfill(n)
+        case "G":
+            return "A" if n == 5 else "AD" if n < 4 else "Anno Domini"
         case "M" | "L" if n > 2:
-            return MONTHS[day.month - 1][: 3 if n == 3 else None]
+            return MONTHS[day.month - 1][: {3: 3, 5: 1}.get(n)]
         case "E":
-            return DAYS[day.weekday()][: 3 if n < 4 else None]
+            return DAYS[day.weekday()][: 3 if n < 4 else 1 if n == 5 else None]
+        case "Q" | "q" if n > 2:
+            quarter = (day.month + 2) // 3
+            return str(quarter) if n == 5 else f"Q{quarter}" if n == 3 else f"{_ORDINALS[quarter - 1]} quarter"
         case "a":
             return "AM" if moment.hour < 12 else "PM"
         case "S":
@@ -139,8 +152,12 @@ def _written(token: Token, moment: Moment) -> str:
         "M": day.month, "L": day.month, "d": day.day, "D": day.timetuple().tm_yday, "Q": (day.month + 2) // 3,
         "q": (day.month + 2) // 3, "H": moment.hour, "k": moment.hour or 24, "K": moment.hour % 12,
         "h": moment.hour % 12 or 12, "m": seconds // 60 % 60, "s": seconds % 60, "n": moment.nanos % 1_000_000_000,
-        "e": day.isoweekday() % 7 + 1, "w": _week(day),
+        "e": day.isoweekday() % 7 + 1, "w": _week(day), "c": day.isoweekday() % 7 + 1, "F": (day.day - 1) % 7 + 1,
+        "W": (day.day + day.replace(day=1).isoweekday() % 7 - 1) // 7 + 1, "A": moment.nanos // 1_000_000,
+        "N": moment.nanos,
     }  # fmt: skip
+    if token.letter not in values:
+        raise BadPattern(f"pattern letter '{token.letter}' asks for a time zone, and a timestamp has none")
     return str(values[token.letter]).zfill(n)
 
 
@@ -181,6 +198,8 @@ def _expected(token: Token, lenient: bool, followed: bool) -> str:
             return "|".join(d[:3] if n < 4 and not lenient else f"{d}|{d[:3]}" for d in DAYS)
         case "a":
             return "AM|PM"
+        case "X" | "x" | "Z" | "z" | "V" | "O":
+            return "Z|(?:GMT|UTC)?[+-][0-9]{1,2}(?::?[0-9]{2}){0,2}|[A-Za-z]+(?:/[A-Za-z_]+)*"
     if lenient and not followed:
         return "[0-9]{1,9}"
     if n == 1:

@@ -9,17 +9,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.types import DataType, Root
+from parser.types import INTERVAL_DAY_TIME, DataType, Root
 from udf.arrays import rows_of, valid
-from udf.registry import KernelContext, Types, Values
+from udf.registry import KernelContext, Types, Values, function
+from udf.signatures import Custom, nullable
 from udf.texts import instants, local
+from udf.vector import Errors, Vector
 
 Int64s = npt.NDArray[np.int64]
 DAY_MS = 86_400_000
-_INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
+INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
 _UNITS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
-UNIT_MS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": DAY_MS, "WEEK": 7 * DAY_MS}
+UNIT_MS = {"MILLISECOND": 1, "SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": DAY_MS, "WEEK": 7 * DAY_MS}
 UNIT_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+# Spans of years to which FLOOR and CEIL round, with the year in which one of them began; centuries begin in a year 1.
+_SPANS = {"DECADE": (10, 0), "CENTURY": (100, 1), "MILLENNIUM": (1000, 1)}
 
 
 def _is_point(t: DataType) -> bool:
@@ -33,11 +37,11 @@ def interval_casts(operator: str, types: Types) -> tuple[DataType, ...] | None:
     left, right = types
     if operator == "*":
         pairs = ((left, right), (right, left))
-        return tuple(types) if any(a.root in _INTERVALS and b.is_integer for a, b in pairs) else None
+        return tuple(types) if any(a.root in INTERVALS and b.is_integer for a, b in pairs) else None
     if operator not in "+-":
         return None
-    fits = right.root in _INTERVALS and (_is_point(left) or left.root is right.root)
-    mirrored = operator == "+" and left.root in _INTERVALS and _is_point(right)
+    fits = right.root in INTERVALS and (_is_point(left) or left.root is right.root)
+    mirrored = operator == "+" and left.root in INTERVALS and _is_point(right)
     return tuple(types) if fits or mirrored else None
 
 
@@ -45,7 +49,7 @@ def interval_result(types: Types) -> DataType | None:
     left, right = types
     if _is_point(left) or _is_point(right):
         return left if _is_point(left) else right
-    return left if left.root in _INTERVALS else right
+    return left if left.root in INTERVALS else right
 
 
 def units_per_ms(kind: pa.DataType) -> int:
@@ -69,18 +73,31 @@ def from_integers(numbers: Int64s, present: npt.NDArray[np.bool_], kind: pa.Data
     return pa.array(numbers.astype(storage.to_pandas_dtype()), storage, mask=~present).view(kind)
 
 
-def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> Values:
-    """A time plus or minus an interval, or the sum of two intervals."""
+def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> Vector:
+    """A time plus or minus an interval, or the sum of two intervals. Error: a time that its type does not hold."""
     n, kind = ctx.num_rows, ctx.result_type
     present = valid(left, n) & valid(right, n)
     types = ctx.arg_types
-    if types[0].root in _INTERVALS and _is_point(types[1]):
+    if types[0].root in INTERVALS and _is_point(types[1]):
         left, right, types = right, left, (types[1], types[0])
     base, amount = integers(left, n), sign * integers(right, n)
-    if types[0].root in _INTERVALS:
-        return from_integers(base + amount, present, kind.arrow)
+    if types[0].root in INTERVALS:
+        return Vector(from_integers(base + amount, present, kind.arrow))
     months = types[1].root is Root.INTERVAL_YEAR_MONTH
-    return from_integers(shift(base, amount, types[0], months=months), present, kind.arrow)
+    moved = shift(base, amount, types[0], months=months)
+    return Vector(from_integers(moved, present, kind.arrow), _outside(base, amount, moved, types[0], months, present))
+
+
+def _outside(
+    base: Int64s, amount: Int64s, moved: Int64s, t: DataType, months: bool, present: npt.NDArray[np.bool_]
+) -> Errors | None:
+    """The rows whose sum is beyond what 64 bits count: nanoseconds reach from 1677 to 2262."""
+    if not t.is_timestamp:
+        return None
+    per_day = DAY_MS * units_per_ms(t.arrow)
+    way = amount * (30.4 * per_day) if months else amount * float(units_per_ms(t.arrow))
+    far = np.abs((base + way) - moved) > 2.0**62
+    return Errors.where(far & present, f"the sum is beyond the times that {t.plain} holds")
 
 
 def shift(base: Int64s, amount: Int64s, t: DataType, *, months: bool) -> Int64s:
@@ -108,9 +125,35 @@ def add_months(days: Int64s, amount: Int64s) -> Int64s:
     return np.asarray(np.minimum(moved, last).astype(np.int64))
 
 
-def scale_interval(left: Values, right: Values) -> Values:
-    """An interval times an integer."""
-    return pc.multiply(left.cast(pa.int64()), right.cast(pa.int64()))
+def _points(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) != 2 or not all(map(_is_point, types)):
+        return None
+    clock = [t.root is Root.TIME for t in types]
+    return tuple(types) if clock[0] == clock[1] else None
+
+
+@function(
+    "TIMESTAMP MINUS",
+    signature=Custom(_points, lambda t, _: INTERVAL_DAY_TIME.with_nullable(nullable(t)), "two dates or times"),
+)
+def minus(ctx: KernelContext, later: Values, earlier: Values) -> Values:
+    """(later - earlier) DAY, HOUR, …: the time between, to the millisecond."""
+    n = ctx.num_rows
+    ms = [_milliseconds(integers(v, n), t) for v, t in zip((later, earlier), ctx.arg_types, strict=True)]
+    return pa.array(ms[0] - ms[1], mask=~(valid(later, n) & valid(earlier, n)))
+
+
+def _milliseconds(numbers: Int64s, t: DataType) -> Int64s:
+    return numbers * DAY_MS if t.root is Root.DATE else numbers // units_per_ms(t.arrow)
+
+
+def scale_interval(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """An interval times an integer; it wraps around as Java's long, or int for months."""
+    product = pc.multiply(left.cast(pa.int64()), right.cast(pa.int64()))
+    if ctx.result_type.root is Root.INTERVAL_DAY_TIME or isinstance(product, pa.Scalar):
+        return product
+    months = integers(product, ctx.num_rows).astype(np.int32)
+    return pa.array(months, pa.int64(), mask=~valid(product, ctx.num_rows))
 
 
 def months_of(days: Int64s) -> Int64s:
@@ -128,6 +171,10 @@ def _floored(numbers: Int64s, t: DataType, unit: str) -> Int64s:
     if unit in UNIT_MONTHS:
         size = UNIT_MONTHS[unit]
         return first_day(months_of(numbers // day) // size * size) * day
+    if unit in _SPANS:
+        years, first = _SPANS[unit]
+        begin = (months_of(numbers // day) // 12 + 1970 - first) // years * years + first
+        return first_day((begin - 1970) * 12) * day
     if unit == "WEEK":  # weeks begin on Sunday; 1970-01-01 was a Thursday
         days = numbers // day
         return (days - (days + 4) % 7) * day
@@ -139,8 +186,9 @@ def _floored(numbers: Int64s, t: DataType, unit: str) -> Int64s:
 
 def _next(numbers: Int64s, t: DataType, unit: str) -> Int64s:
     day = 1 if t.root is Root.DATE else DAY_MS * units_per_ms(t.arrow)
-    if unit in UNIT_MONTHS:
-        return first_day(months_of(numbers // day) + UNIT_MONTHS[unit]) * day
+    months = UNIT_MONTHS.get(unit) or 12 * _SPANS.get(unit, (0, 0))[0]
+    if months:
+        return first_day(months_of(numbers // day) + months) * day
     if t.root is Root.DATE:
         return numbers + (7 if unit == "WEEK" else 1)
     return numbers + UNIT_MS.get(unit, 1) * units_per_ms(t.arrow)
@@ -153,8 +201,12 @@ def floor_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
 
 
 def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
-    """The beginning of the next unit, or the time itself where one begins."""
+    """The beginning of the next unit, or the time itself where one begins. Of weeks and longer units only the day is
+    looked at, as in Flink: at noon of a Sunday the week's beginning is the midnight before."""
     numbers, t, name = _by_the_clock(ctx, value, unit)
+    if t.root is not Root.DATE and (name == "WEEK" or name in UNIT_MONTHS or name in _SPANS):
+        day = DAY_MS * units_per_ms(t.arrow)
+        numbers = numbers // day * day
     below = _floored(numbers, t, name)
     return _by_the_zone(ctx, np.where(below == numbers, numbers, _next(below, t, name)), value)
 

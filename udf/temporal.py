@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -103,12 +104,55 @@ _PARTS: dict[str, Part] = {
     "SECOND": lambda d, ms: ms // 1000 % 60,
     "MILLISECOND": lambda d, ms: ms % 60_000 % 1000,
     "EPOCH": lambda d, ms: d * 86_400 + ms // 1000,
+    "ISOYEAR": lambda d, ms: _year_of(d - (d + 3) % 7 + 3),
+    "DECADE": lambda d, ms: _year_of(d) // 10,
+    "CENTURY": lambda d, ms: (_year_of(d) + 99) // 100,
+    "MILLENNIUM": lambda d, ms: (_year_of(d) + 999) // 1000,
+}
+_FRACTIONS = {"MICROSECOND": 1_000, "NANOSECOND": 1}
+_OF_DAY = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "EPOCH")
+# Parts of intervals: what a part is of months, or of milliseconds.
+_OF_MONTHS: dict[str, Callable[[Int64s], Int64s]] = {
+    "YEAR": lambda n: n // 12,
+    "QUARTER": lambda n: n % 12 // 3 + 1,
+    "MONTH": lambda n: n % 12,
+}
+_OF_MS: dict[str, Callable[[Int64s], Int64s]] = {
+    "DAY": lambda n: n // DAY_MS,
+    "HOUR": lambda n: n // 3_600_000 % 24,
+    "MINUTE": lambda n: n // 60_000 % 60,
+    "SECOND": lambda n: n // 1000 % 60,
+    "MILLISECOND": lambda n: n % 1000,
 }
 
 
 def _part(ctx: KernelContext, name: str, value: Values, at: int = 0) -> Values:
+    missing, kind = ~valid(value, ctx.num_rows), ctx.arg_types[at]
+    if kind.root in _INTERVALS:
+        numbers = integers(value, ctx.num_rows)
+        parts = _OF_MONTHS if kind.root is Root.INTERVAL_YEAR_MONTH else _OF_MS
+        size = np.where(numbers < 0, -1, 1)
+        return pa.array(parts[name](np.abs(numbers)) * size, pa.int64(), mask=missing)
+    if name in _FRACTIONS:
+        unit = units_per_ms(kind.arrow) * 1000 if kind.root is not Root.DATE else 1
+        fraction = integers(value, ctx.num_rows) % unit * (1_000_000_000 // unit)
+        return pa.array(fraction // _FRACTIONS[name], pa.int64(), mask=missing)
     days, ms = _days_and_ms(ctx, value, at)
-    return pa.array(_PARTS[name](days, ms), pa.int64(), mask=~valid(value, ctx.num_rows))
+    return pa.array(_PARTS[name](days, ms), pa.int64(), mask=missing)
+
+
+_INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
+
+
+def _check_part(name: str, kind: DataType) -> None:
+    """PlanError for a part that a time of day or an interval has not."""
+    known: object = {*_PARTS, *_FRACTIONS}
+    if kind.root is Root.TIME:
+        known = _OF_DAY
+    elif kind.root in _INTERVALS:
+        known = _OF_MONTHS if kind.root is Root.INTERVAL_YEAR_MONTH else _OF_MS
+    if name not in known:  # type: ignore[operator]
+        raise PlanError(f"{kind.plain} has no {name}")
 
 
 def _is_time(t: DataType) -> bool:
@@ -119,66 +163,115 @@ def _bigint(types: Types, literals: Literals) -> DataType:
     return BIGINT.with_nullable(nullable(types))
 
 
-_POINT = Custom(lambda t: tuple(t) if len(t) == 1 and _is_time(t[0]) else None, _bigint, "a date or time")
+def _point(name: str) -> Custom:
+    def result(types: Types, literals: Literals) -> DataType:
+        _check_part(name, types[0])
+        return _bigint(types, literals)
+
+    return Custom(lambda t: tuple(t) if len(t) == 1 and _has_parts(t[0]) else None, result, "a date or time")
 
 
-@function("YEAR", signature=_POINT)
+def _has_parts(t: DataType) -> bool:
+    return _is_time(t) or t.root in _INTERVALS
+
+
+@function("YEAR", signature=_point("YEAR"))
 def year(ctx: KernelContext, value: Values) -> Values:
-    """The year."""
+    """YEAR(time): the year.
+
+    >>> YEAR(DATE '1994-09-27')
+    1994
+    """
     return _part(ctx, "YEAR", value)
 
 
-@function("QUARTER", signature=_POINT)
+@function("QUARTER", signature=_point("QUARTER"))
 def quarter(ctx: KernelContext, value: Values) -> Values:
-    """The quarter of the year, 1 to 4."""
+    """QUARTER(time): the quarter of the year, 1 to 4.
+
+    >>> QUARTER(DATE '1994-09-27')
+    3
+    """
     return _part(ctx, "QUARTER", value)
 
 
-@function("MONTH", signature=_POINT)
+@function("MONTH", signature=_point("MONTH"))
 def month(ctx: KernelContext, value: Values) -> Values:
-    """The month, 1 to 12."""
+    """MONTH(time): the month, 1 to 12.
+
+    >>> MONTH(DATE '1994-09-27')
+    9
+    """
     return _part(ctx, "MONTH", value)
 
 
-@function("WEEK", signature=_POINT)
+@function("WEEK", signature=_point("WEEK"))
 def week(ctx: KernelContext, value: Values) -> Values:
-    """The ISO week of the year, 1 to 53."""
+    """WEEK(time): the ISO week of the year, 1 to 53.
+
+    >>> WEEK(DATE '1994-09-27')
+    39
+    """
     return _part(ctx, "WEEK", value)
 
 
-@function("DAYOFYEAR", signature=_POINT)
+@function("DAYOFYEAR", signature=_point("DOY"))
 def dayofyear(ctx: KernelContext, value: Values) -> Values:
-    """The day of the year, 1 to 366."""
+    """DAYOFYEAR(time): the day of the year, 1 to 366.
+
+    >>> DAYOFYEAR(DATE '1994-09-27')
+    270
+    """
     return _part(ctx, "DOY", value)
 
 
-@function("DAYOFMONTH", signature=_POINT)
+@function("DAYOFMONTH", signature=_point("DAY"))
 def dayofmonth(ctx: KernelContext, value: Values) -> Values:
-    """The day of the month, 1 to 31."""
+    """DAYOFMONTH(time): the day of the month, 1 to 31.
+
+    >>> DAYOFMONTH(DATE '1994-09-27')
+    27
+    """
     return _part(ctx, "DAY", value)
 
 
-@function("DAYOFWEEK", signature=_POINT)
+@function("DAYOFWEEK", signature=_point("DOW"))
 def dayofweek(ctx: KernelContext, value: Values) -> Values:
-    """The day of the week, 1 (Sunday) to 7."""
+    """DAYOFWEEK(time): the day of the week, 1 (Sunday) to 7.
+
+    >>> DAYOFWEEK(DATE '1994-09-27')
+    3
+    """
     return _part(ctx, "DOW", value)
 
 
-@function("HOUR", signature=_POINT)
+@function("HOUR", signature=_point("HOUR"))
 def hour(ctx: KernelContext, value: Values) -> Values:
-    """The hour of the day, 0 to 23."""
+    """HOUR(time): the hour of the day, 0 to 23.
+
+    >>> HOUR(TIMESTAMP '1994-09-27 13:14:15')
+    13
+    """
     return _part(ctx, "HOUR", value)
 
 
-@function("MINUTE", signature=_POINT)
+@function("MINUTE", signature=_point("MINUTE"))
 def minute(ctx: KernelContext, value: Values) -> Values:
-    """The minute of the hour, 0 to 59."""
+    """MINUTE(time): the minute of the hour, 0 to 59.
+
+    >>> MINUTE(TIMESTAMP '1994-09-27 13:14:15')
+    14
+    """
     return _part(ctx, "MINUTE", value)
 
 
-@function("SECOND", signature=_POINT)
+@function("SECOND", signature=_point("SECOND"))
 def second(ctx: KernelContext, value: Values) -> Values:
-    """The second of the minute, 0 to 59."""
+    """SECOND(time): the second of the minute, 0 to 59.
+
+    >>> SECOND(TIMESTAMP '1994-09-27 13:14:15')
+    15
+    """
     return _part(ctx, "SECOND", value)
 
 
@@ -197,19 +290,29 @@ def _unit(literals: Literals, known: object) -> str:
     return name
 
 
+def _extract_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) == 2 and types[0].is_string and _has_parts(types[1]) else None
+
+
 def _extract_result(types: Types, literals: Literals) -> DataType:
-    _unit(literals, _PARTS)
+    _check_part(_unit(literals, {*_PARTS, *_FRACTIONS}), types[1])
     return _bigint(types, literals)
 
 
-@function("EXTRACT", signature=Custom(_unit_first(2), _extract_result, "a unit and a date or time"))
+@function("EXTRACT", signature=Custom(_extract_types, _extract_result, "a unit and a date, a time or an interval"))
 def extract(ctx: KernelContext, unit: Values, value: Values) -> Values:
-    """EXTRACT('YEAR', time) for EXTRACT(YEAR FROM time)."""
+    """EXTRACT(unit FROM time): a part of a date, a time or an interval: MILLENNIUM, CENTURY, DECADE, YEAR, ISOYEAR,
+    QUARTER, MONTH, WEEK (ISO), DAY, DOY, DOW (Sunday is 1), ISODOW (Monday is 1), HOUR, MINUTE, SECOND, MILLISECOND,
+    MICROSECOND and NANOSECOND (of the second), EPOCH (seconds since 1970).
+
+    >>> EXTRACT(MONTH FROM DATE '2006-06-05')
+    6
+    """
     return _part(ctx, str(next(iter(rows_of(unit)), "DAY")).upper(), value, 1)
 
 
 def _diff_result(types: Types, literals: Literals) -> DataType:
-    _unit(literals, {*UNIT_MS, *UNIT_MONTHS})
+    _unit(literals, {*UNIT_MS, *UNIT_MONTHS, "MICROSECOND"})
     return INT.with_nullable(nullable(types))
 
 
@@ -218,7 +321,9 @@ def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) 
     """TIMESTAMPDIFF('HOUR', start, end): whole units from start to end, negative if the end is before the start."""
     name = str(next(iter(rows_of(unit)), "DAY")).upper()
     (days, ms), (days2, ms2) = _days_and_ms(ctx, start, 1), _days_and_ms(ctx, end, 2)
-    if name in UNIT_MS:
+    if name == "MICROSECOND":
+        units = ((days2 - days) * DAY_MS + ms2 - ms) * 1000
+    elif name in UNIT_MS:
         units = _toward_zero((days2 - days) * DAY_MS + ms2 - ms, UNIT_MS[name])
     else:
         units = _toward_zero(_months_between(days, ms, days2, ms2), UNIT_MONTHS[name])
@@ -249,8 +354,10 @@ def _add_types(types: Types) -> tuple[DataType, ...] | None:
 def _add_result(types: Types, literals: Literals) -> DataType:
     unit = _unit(literals, {*UNIT_MS, *UNIT_MONTHS})
     kind = types[2].plain
-    if kind.root is Root.DATE and unit in ("SECOND", "MINUTE", "HOUR"):
+    if kind.root is Root.DATE and unit in ("MILLISECOND", "SECOND", "MINUTE", "HOUR"):
         kind = timestamp(6)
+    if unit == "MILLISECOND" and kind.root is not Root.DATE and kind.precision < 3:
+        kind = replace(kind, precision=3)
     return kind.with_nullable(nullable(types))
 
 

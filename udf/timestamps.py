@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, tzinfo
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import PlanError
-from parser.types import BIGINT, INT, STRING, DataType, Root, timestamp, timestamp_ltz
-from udf.arrays import RowError, is_constant, map_text, quoted, row_errors, valid
+from parser.types import BIGINT, DATE, INT, STRING, DataType, Root, timestamp, timestamp_ltz
+from udf.arrays import RowError, is_constant, map_text, per_distinct, quoted, row_errors, valid, wrap
 from udf.cast import convert
 from udf.datetime_patterns import BadPattern, check_pattern, read, strftime_of, write
 from udf.intervals import from_integers, integers, units_per_ms
-from udf.parsing import parse_timestamp
+from udf.parsing import parse_date, parse_timestamp
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom, bigint, nullable, text
-from udf.texts import instants, local
+from udf.signatures import Custom, always_nullable, bigint, nullable, takes, text
+from udf.simple_dates import check_simple, java_zone, read_simple, seconds_at, write_simple
+from udf.texts import local
 from udf.vector import Vector
 
 _STRING = pa.string()
@@ -54,12 +54,46 @@ def _read(value: str, pattern: str | None = None) -> int | None:
     return None if nanos is None else nanos // 1_000_000
 
 
-@function("TO_TIMESTAMP", signature=Custom(_texts(1, 2), _checked(timestamp(3)), "a string and a pattern"))
+@function("TO_TIMESTAMP", signature=Custom(_texts(1, 2), lambda t, _: timestamp(3), "a string and a pattern"))
 def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
-    """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd HH:mm:ss` by default."""
+    """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd HH:mm:ss` with a fraction or
+    without by default.
+
+    >>> TO_TIMESTAMP('2020-01-02 03:04:05')
+    2020-01-02T03:04:05
+    """
     if not pattern and isinstance(value, pa.Array):
         return convert(value, STRING, timestamp(3)).values
     return map_text(ctx.num_rows, _read, pa.int64(), value, *pattern).cast(_MS)
+
+
+def _read_date(value: str, pattern: str | None = None) -> int | None:
+    """Days since 1970-01-01."""
+    if pattern is None:
+        return parse_date(value)
+    try:
+        ms = read_simple(value, pattern, UTC)
+    except BadPattern as error:
+        raise RowError(str(error)) from None
+    return None if ms is None else ms // 86_400_000
+
+
+def _date_result(types: Types, literals: Literals) -> DataType:
+    for pattern in literals[1:2]:
+        check_simple(pattern)
+    return DATE
+
+
+@function("TO_DATE", signature=Custom(_texts(1, 2), _date_result, "a string and a pattern"))
+def to_date(ctx: KernelContext, value: Values, *pattern: Values) -> Vector:
+    """TO_DATE(text [, pattern]): the date, NULL where the text is none; `yyyy-MM-dd` by default. By a pattern days and months
+    that are too large go on into the next. Error: a pattern with an unknown letter.
+
+    >>> TO_DATE('2020-01-02')
+    2020-01-02
+    """
+    days, errors = row_errors(ctx.num_rows, _read_date, pa.int32(), value, *pattern)
+    return Vector(days.cast(pa.date32()), errors)
 
 
 def _ltz_types(types: Types) -> tuple[DataType, ...] | None:
@@ -76,9 +110,14 @@ def _ltz_result(types: Types, literals: Literals) -> DataType:
         if not isinstance(precision, int) or precision not in range(10):
             raise PlanError("a literal precision from 0 to 9 expected")
         return timestamp_ltz(max(3, precision))
-    for pattern in literals[1:2]:
-        check_pattern(pattern)
+    zone = literals[2] if len(literals) > 2 else None
+    if isinstance(zone, str) and not _is_zone(zone):
+        raise PlanError(f"unknown time zone '{zone}'")
     return timestamp_ltz(3)
+
+
+def _is_zone(name: str) -> bool:
+    return name in ("UTC", "Z") or java_zone(name) is not UTC
 
 
 @function("TO_TIMESTAMP_LTZ", signature=Custom(_ltz_types, _ltz_result, "a number and a precision, or a string"))
@@ -131,13 +170,15 @@ def _read_or_fail(value: str) -> int:
 def _ltz_of_text(ctx: KernelContext, value: Values, *rest: Values) -> Values | Vector:
     if not rest:
         read_values, errors = row_errors(ctx.num_rows, _read_or_fail, pa.int64(), value)
-        return Vector(instants(read_values.cast(_MS), ctx.zone), errors)
-    ms = map_text(ctx.num_rows, _read, pa.int64(), value, *rest[:1]).cast(_MS)
-    zone = "UTC"
-    if len(rest) > 1:
-        known = rest[1].to_pylist() if isinstance(rest[1], pa.Array) else [rest[1].as_py()]
-        zone = next(iter(known), None) or "UTC"
-    return instants(ms, zone)
+        return Vector(read_values.cast(_MS_UTC), errors)
+    ms = map_text(ctx.num_rows, _read, pa.int64(), value, *rest[:1])
+    if len(rest) == 1:
+        return ms.cast(_MS_UTC)
+    return map_text(ctx.num_rows, _at_zone, pa.int64(), ms, rest[1]).cast(_MS_UTC)
+
+
+def _at_zone(ms: int, zone: str) -> int:
+    return seconds_at(ms // 1000, java_zone(zone)) * 1000 + ms % 1000
 
 
 def _format_types(types: Types) -> tuple[DataType, ...] | None:
@@ -184,40 +225,52 @@ def _write(nanos: int, pattern: str) -> str | None:
         raise RowError(str(error)) from None
 
 
+def _simple(kind: DataType) -> Callable[[Types, Literals], DataType]:
+    def result(types: Types, literals: Literals) -> DataType:
+        for pattern in literals[1:2]:
+            check_simple(pattern)
+        return kind
+
+    return result
+
+
 def _unix_result(types: Types, literals: Literals) -> DataType:
-    _checked(BIGINT)(types, literals)
+    _simple(BIGINT)(types, literals)
     return BIGINT.with_nullable(nullable(types))
 
 
 @function("UNIX_TIMESTAMP", signature=Custom(_texts(0, 2), _unix_result, "a string and a pattern"), deterministic=False)
-def unix_timestamp(ctx: KernelContext, value: Values | None = None, pattern: Values | None = None) -> Values:
+def unix_timestamp(ctx: KernelContext, value: Values | None = None, pattern: Values | None = None) -> Values | Vector:
     """UNIX_TIMESTAMP(): seconds since 1970-01-01 of the epoch's processing time; UNIX_TIMESTAMP(text [, pattern]): those
-    of a text read in the session's zone, the smallest BIGINT for a text that does not fit."""
+    of a text, which is read in the session's zone unless it names one (pattern letters z, Z, X); the smallest BIGINT for a
+    text that does not fit. Error: a pattern with an unknown letter.
+
+    >>> UNIX_TIMESTAMP('1970-01-01 00:01:00')
+    60
+    """
     if value is None:
         return pa.scalar(ctx.proctime_ms // 1000, pa.int64())
     given = pa.scalar(_DEFAULT) if pattern is None else pattern
-    return map_text(ctx.num_rows, lambda v, p: _seconds(v, p, ctx.zone), pa.int64(), value, given)
+    zone = java_zone(ctx.zone)
+    if is_constant(given) and isinstance(value, pa.Array) and given.is_valid and _is_simple(given.as_py()):
+        return per_distinct(lambda v: _seconds(v, given.as_py(), zone), pa.int64(), value)
+    return Vector(*row_errors(ctx.num_rows, lambda v, p: _seconds(v, p, zone), pa.int64(), value, given))
 
 
-def _seconds(value: str, pattern: str, zone: str) -> int:
+def _is_simple(pattern: str) -> bool:
     try:
-        nanos = read(value, pattern, lenient=True)
-    except BadPattern:
-        return _MIN_LONG
-    if nanos is None:
-        return _MIN_LONG
-    seconds = nanos // 1_000_000_000
-    return seconds if zone == "UTC" else seconds - _offset(seconds, zone)
+        check_simple(pattern)
+    except PlanError:
+        return False
+    return True
 
 
-def _offset(seconds: int, zone: str) -> int:
-    """Seconds by which the wall clock of a zone, showing `seconds`, is ahead of UTC; 0 beyond the years 1 to 9999."""
+def _seconds(value: str, pattern: str, zone: tzinfo) -> int:
     try:
-        shown = datetime(1970, 1, 1) + timedelta(seconds=seconds)
-        offset = shown.replace(tzinfo=ZoneInfo(zone)).utcoffset()
-    except OverflowError:
-        return 0
-    return int(offset.total_seconds()) if offset else 0
+        ms = read_simple(value, pattern, zone)
+    except BadPattern as error:
+        raise RowError(str(error)) from None
+    return _MIN_LONG if ms is None else ms // 1000
 
 
 def _from_unix_types(types: Types) -> tuple[DataType, ...] | None:
@@ -226,11 +279,52 @@ def _from_unix_types(types: Types) -> tuple[DataType, ...] | None:
     return bigint.cast(types[0]), *[text.cast(t) for t in types[1:]]
 
 
-@function("FROM_UNIXTIME", signature=Custom(_from_unix_types, _checked(STRING), "a number of seconds and a pattern"))
+@function("FROM_UNIXTIME", signature=Custom(_from_unix_types, _simple(STRING), "a number of seconds and a pattern"))
 def from_unixtime(ctx: KernelContext, value: Values, *pattern: Values) -> Values | Vector:
-    """FROM_UNIXTIME(seconds [, pattern]): the text of the time in the session's zone; NULL beyond the years 1 to 9999."""
-    numbers = integers(value, ctx.num_rows)
-    inside = (numbers >= _FIRST_MS // 1000) & (numbers <= _LAST_MS // 1000) & valid(value, ctx.num_rows)
-    times = from_integers(np.where(inside, numbers, 0) * 1000, inside, _MS_UTC)
+    """FROM_UNIXTIME(seconds [, pattern]): the text of the time in the session's zone, `yyyy-MM-dd HH:mm:ss` by default.
+    Error: a pattern with an unknown letter.
+
+    >>> FROM_UNIXTIME(44)
+    '1970-01-01 00:00:44'
+    """
     given = pattern[0] if pattern else pa.scalar(_DEFAULT)
-    return _formatted(ctx.num_rows, local(times, ctx.zone), timestamp(3), given)
+    fast = _written_fast(ctx, value, given)
+    if fast is not None:
+        return fast
+    zone = java_zone(ctx.zone)
+    return Vector(*row_errors(ctx.num_rows, lambda v, p: _write_simple(v, p, zone), _STRING, value, given))
+
+
+def _written_fast(ctx: KernelContext, value: Values, pattern: Values) -> Values | None:
+    """By Arrow, for plain patterns and the years 1 to 9999."""
+    if not is_constant(pattern) or not pattern.is_valid or not ctx.num_rows:
+        return None
+    plain = _strftime(pattern.as_py())
+    numbers, present = integers(value, ctx.num_rows), valid(value, ctx.num_rows)
+    if plain is None or numbers.min() < _FIRST_MS // 1000 + 86_400 or numbers.max() > _LAST_MS // 1000 - 86_400:
+        return None
+    return pc.strftime(local(from_integers(numbers, present, pa.timestamp("s", "UTC")), ctx.zone), plain)
+
+
+def _write_simple(seconds: int, pattern: str, zone: tzinfo) -> str:
+    try:
+        return write_simple(wrap(seconds * 1000, 64), pattern, zone)
+    except BadPattern as error:
+        raise RowError(str(error)) from None
+
+
+def _convert_zone(value: str, source: str, target: str) -> str | None:
+    ms = read_simple(value, _DEFAULT, java_zone(source))
+    return None if ms is None else write_simple(ms, _DEFAULT, java_zone(target))
+
+
+@function("CONVERT_TZ", signature=takes(text, text, text, result=always_nullable(STRING)))
+def convert_tz(ctx: KernelContext, value: Values, source: Values, target: Values) -> Values:
+    """CONVERT_TZ(text, zone, zone): a time `yyyy-MM-dd HH:mm:ss` of the first zone as the clock of the second one shows it;
+    NULL for another text. Zones are names ('Europe/Berlin'), abbreviations ('PST') or offsets ('GMT-08:00'); any other is
+    UTC.
+
+    >>> CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles')
+    '1969-12-31 16:00:00'
+    """
+    return map_text(ctx.num_rows, _convert_zone, _STRING, value, source, target)
