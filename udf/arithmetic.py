@@ -57,7 +57,11 @@ def _is_decimal(ctx: KernelContext) -> bool:
 
 @function("+", signature=_operands(sum_type, "+"))
 def add(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """The sum; integers wrap around; of a date or time and an interval, the later time."""
+    """a + b: the sum; integers wrap around; of a date or time and an interval, the later time.
+
+    >>> 1 + 1.5
+    2.5
+    """
     if not all(t.is_numeric for t in ctx.arg_types):
         return add_interval(ctx, left, right, sign=1)
     if _is_decimal(ctx):
@@ -67,7 +71,11 @@ def add(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 @function("-", signature=_operands(sum_type, "-"))
 def subtract(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """The difference; integers wrap around; of a date or time and an interval, the earlier time."""
+    """a - b: the difference; integers wrap around; of a date or time and an interval, the earlier time.
+
+    >>> DATE '2020-03-31' - INTERVAL '1' MONTH
+    2020-02-29
+    """
     if not all(t.is_numeric for t in ctx.arg_types):
         return add_interval(ctx, left, right, sign=-1)
     if _is_decimal(ctx):
@@ -77,7 +85,11 @@ def subtract(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 @function("*", signature=_operands(product_type, "*"))
 def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """The product; integers wrap around."""
+    """a * b: the product; integers wrap around; of an interval and an integer, the longer interval.
+
+    >>> 2 * 3
+    6
+    """
     if not all(t.is_numeric for t in ctx.arg_types):
         return scale_interval(left, right)
     if _is_decimal(ctx):
@@ -87,7 +99,11 @@ def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 @function("/", signature=_operands(quotient_type, "/"))
 def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
-    """The quotient; that of integers is cut to an integer. Error: division by zero (exact numbers)."""
+    """a / b: the quotient; that of integers is cut to an integer. Error: division by zero (exact numbers).
+
+    >>> 7 / 2
+    3
+    """
     if ctx.result_type.root in (Root.FLOAT, Root.DOUBLE):
         return pc.divide(left, right)
     right, errors = _without_zero(ctx.num_rows, left, right)
@@ -102,7 +118,11 @@ def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
 
 @function("%", "MOD", signature=_operands(modulus_type, "%"))
 def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
-    """The remainder of a division, with the dividend's sign. Error: division by zero."""
+    """a % b, MOD(a, b): the remainder of a division, with the dividend's sign. Error: division by zero.
+
+    >>> -5 % 3
+    -2
+    """
     right, errors = _without_zero(ctx.num_rows, left, right)
     if _is_decimal(ctx):
         return Vector(decimal_rows(ctx.num_rows, EXACT.remainder, ctx.result_type, left, right), errors)
@@ -138,13 +158,21 @@ def _negated_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function("NEG", signature=Custom(_negated_types, same_as_first, "a number or an interval"))
 def negate(ctx: KernelContext, value: Values) -> Values:
-    """Unary minus; the smallest integer stays itself."""
+    """-a: unary minus; the smallest integer stays itself.
+
+    >>> -(1 + 2)
+    -3
+    """
     return pc.negate(value)
 
 
 @function("ABS", signature=Custom(_negated_types, same_as_first, "a number or an interval"))
 def absolute(ctx: KernelContext, value: Values) -> Values:
-    """The absolute value; the smallest integer stays itself."""
+    """ABS(number): the absolute value; the smallest integer stays itself.
+
+    >>> ABS(-5)
+    5
+    """
     return pc.abs(value)
 
 
@@ -164,7 +192,11 @@ def _round_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function("ROUND", signature=Custom(_round_types, _round_result, "a number and a number of digits"))
 def round_(ctx: KernelContext, value: Values, digits: Values | None = None) -> Values:
-    """ROUND(number [, digits]): half up, away from zero, by the decimal text; negative digits round before the point."""
+    """ROUND(number [, digits]): half up, away from zero, by the decimal text; negative digits round before the point.
+
+    >>> ROUND(-2.5)
+    -3
+    """
     places = pa.scalar(0, pa.int32()) if digits is None else digits
     root = ctx.arg_types[0].root
     if root is Root.DECIMAL:
@@ -246,41 +278,69 @@ _FLOOR = Custom(_floor_types, _whole_result, "a number, or a date or time and a 
 
 @function("FLOOR", signature=_FLOOR)
 def floor(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
-    """FLOOR(number), or FLOOR(time, 'HOUR') for FLOOR(time TO HOUR): the whole number or unit at or below."""
+    """FLOOR(number), FLOOR(time TO unit): the whole number at or below; the beginning of the unit that a time is in.
+
+    >>> FLOOR(TIMESTAMP '2020-05-17 12:44:31' TO HOUR)
+    2020-05-17T12:00
+    """
     return _whole(ctx, value, pc.floor, ROUND_FLOOR) if unit is None else floor_time(ctx, value, unit)
 
 
 @function("CEIL", "CEILING", signature=_FLOOR)
 def ceil(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
-    """CEIL(number), or CEIL(time, 'HOUR') for CEIL(time TO HOUR): the whole number or unit at or above."""
+    """CEIL(number), CEIL(time TO unit): the whole number at or above; the beginning of the unit at or behind a time.
+
+    >>> CEIL(1.2)
+    2
+    """
     return _whole(ctx, value, pc.ceil, ROUND_CEILING) if unit is None else ceil_time(ctx, value, unit)
 
 
 @function("POWER", signature=takes(double, double, result=DOUBLE))
 def power(ctx: KernelContext, base: Values, exponent: Values) -> Values:
-    """`base` to the power of `exponent`, as DOUBLE."""
+    """POWER(base, exponent): the power, as DOUBLE.
+
+    >>> POWER(2, 10)
+    1024.0
+    """
     return pc.power(base, exponent)
 
 
 @function("SQRT", signature=takes(double, result=DOUBLE))
 def sqrt(ctx: KernelContext, value: Values) -> Values:
-    """The square root as DOUBLE; NaN for a negative number."""
+    """SQRT(number): the square root as DOUBLE; NaN for a negative number.
+
+    >>> SQRT(2.25)
+    1.5
+    """
     return pc.power(value, pa.scalar(0.5))  # as Flink: the root of -0.0 is 0.0
 
 
 @function("LN", signature=takes(double, result=DOUBLE))
 def ln(ctx: KernelContext, value: Values) -> Values:
-    """The natural logarithm as DOUBLE."""
+    """LN(number): the natural logarithm as DOUBLE.
+
+    >>> LN(1)
+    0.0
+    """
     return pc.ln(value)
 
 
 @function("LOG10", signature=takes(double, result=DOUBLE))
 def log10(ctx: KernelContext, value: Values) -> Values:
-    """The logarithm to base 10 as DOUBLE."""
+    """LOG10(number): the logarithm to base 10 as DOUBLE.
+
+    >>> LOG10(1000)
+    3.0
+    """
     return pc.log10(value)
 
 
 @function("EXP", signature=takes(double, result=DOUBLE))
 def exp(ctx: KernelContext, value: Values) -> Values:
-    """e to the power of the value, as DOUBLE."""
+    """EXP(number): e to the power of the number, as DOUBLE.
+
+    >>> EXP(0)
+    1.0
+    """
     return pc.exp(value)

@@ -62,15 +62,23 @@ _SIGNATURE = Custom(_bound_by_planner, _no_rule, "one value")
 
 @function("CAST", signature=_SIGNATURE)
 def cast(ctx: KernelContext, value: Values) -> Vector:
-    """CAST(value AS type). Error: a text that is no value of the type. Integers wrap around, floating point numbers
-    saturate, decimals that do not fit are NULL."""
+    """CAST(value AS type): the value as one of another type. Error: a text that is no value of the type. Integers wrap
+    around, floating point numbers saturate, decimals that do not fit are NULL.
+
+    >>> CAST('42' AS INT)
+    42
+    """
     values = pa.repeat(value, ctx.num_rows) if isinstance(value, pa.Scalar) else value
     return convert(values, ctx.arg_types[0], ctx.result_type, ctx.zone)
 
 
 @function("TRY_CAST", signature=_SIGNATURE)
 def try_cast(ctx: KernelContext, value: Values) -> Vector:
-    """CAST with NULL for what cannot be cast."""
+    """TRY_CAST(value AS type): CAST with NULL for what cannot be cast.
+
+    >>> TRY_CAST('abc' AS INT)
+    NULL
+    """
     found = cast(ctx, value)
     return Vector(found.values if found.errors is None else null_where(found.errors.mask, found.values))
 

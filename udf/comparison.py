@@ -27,13 +27,21 @@ IDENTITY = Custom(lambda t: _pair(t, equality=True), FACT, "two values that can 
 
 @function("=", signature=EQUALITY)
 def equal(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without padding."""
+    """a = b: TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without padding.
+
+    >>> 'a' = 'a '
+    FALSE
+    """
     return pc.equal(left, right)
 
 
 @function("<>", signature=EQUALITY)
 def not_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """TRUE if both differ; NULL if one is NULL."""
+    """a <> b: TRUE if both differ; NULL if one is NULL.
+
+    >>> 1 <> 2
+    TRUE
+    """
     return pc.not_equal(left, right)
 
 
@@ -45,25 +53,41 @@ def _ordered(compare: Callable[..., Values], left: Values, right: Values) -> Val
 
 @function("<", signature=ORDER)
 def less(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """TRUE if `left` comes before `right`; NULL if one is NULL."""
+    """a < b: TRUE if `a` comes before `b`; NULL if one is NULL.
+
+    >>> 1 < 2
+    TRUE
+    """
     return _ordered(pc.less, left, right)
 
 
 @function("<=", signature=ORDER)
 def less_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """TRUE if `left` does not come after `right`; NULL if one is NULL."""
+    """a <= b: TRUE if `a` does not come after `b`; NULL if one is NULL.
+
+    >>> 2 <= 2
+    TRUE
+    """
     return _ordered(pc.less_equal, left, right)
 
 
 @function(">", signature=ORDER)
 def greater(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """TRUE if `left` comes after `right`; NULL if one is NULL."""
+    """a > b: TRUE if `a` comes after `b`; NULL if one is NULL.
+
+    >>> 1 > 2
+    FALSE
+    """
     return _ordered(pc.greater, left, right)
 
 
 @function(">=", signature=ORDER)
 def greater_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """TRUE if `left` does not come before `right`; NULL if one is NULL."""
+    """a >= b: TRUE if `a` does not come before `b`; NULL if one is NULL.
+
+    >>> 2 >= 3
+    FALSE
+    """
     return _ordered(pc.greater_equal, left, right)
 
 
@@ -82,7 +106,12 @@ def _between_types(types: Types) -> tuple[DataType, ...] | None:
 
 @lazy_function("BETWEEN", signature=Custom(_between_types, PREDICATE, "a value and two bounds that can be compared"))
 def between(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """`value >= low AND value <= high`."""
+    """value BETWEEN [ASYMMETRIC | SYMMETRIC] low AND high: `value >= low AND value <= high`; SYMMETRIC takes the bounds in
+    either order.
+
+    >>> 5 BETWEEN 1 AND 5
+    TRUE
+    """
     value, low, high = args
     above = Vector(_ordered(pc.greater_equal, value.values, low.values), merge_errors([value.errors, low.errors]))
     below = Vector(_ordered(pc.less_equal, value.values, high.values), merge_errors([value.errors, high.errors]))
@@ -91,7 +120,12 @@ def between(args: Sequence[Vector], ctx: KernelContext) -> Vector:
 
 @lazy_function("IN", signature=Custom(lambda t: in_types(t) if len(t) > 1 else None, PREDICATE, "values of one type"))
 def is_in(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """TRUE if the value equals one of the list; else NULL if the value or one of the list is NULL; else FALSE."""
+    """value [NOT] IN (value, …): TRUE if the value equals one of the list; else NULL if the value or one of the list is
+    NULL; else FALSE.
+
+    >>> 2 IN (1, 2)
+    TRUE
+    """
     value, *items = args
     if all(isinstance(i.values, pa.Scalar) and i.errors is None for i in items):
         found = _in_constants(value.array(ctx.num_rows), [i.values for i in items])
@@ -124,26 +158,42 @@ def _in_constants(value: pa.Array, items: Sequence[pa.Scalar]) -> pa.Array:
 
 @function("IS NULL", signature=takes(anything, result=FACT))
 def is_null(ctx: KernelContext, value: Values) -> Values:
-    """TRUE if the value is NULL, FALSE else."""
+    """a IS NULL: TRUE if the value is NULL, FALSE else.
+
+    >>> 1 IS NULL
+    FALSE
+    """
     return pc.is_null(value)
 
 
 @function("IS NOT NULL", signature=takes(anything, result=FACT))
 def is_not_null(ctx: KernelContext, value: Values) -> Values:
-    """FALSE if the value is NULL, TRUE else."""
+    """a IS NOT NULL: FALSE if the value is NULL, TRUE else.
+
+    >>> 1 IS NOT NULL
+    TRUE
+    """
     return pc.is_valid(value)
 
 
 @function("IS NOT DISTINCT FROM", signature=IDENTITY)
 def is_not_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """Equality for which NULL equals NULL; never NULL."""
+    """a IS NOT DISTINCT FROM b: whether both are equal; NULL is equal to NULL. Never NULL.
+
+    >>> CAST(NULL AS INT) IS NOT DISTINCT FROM CAST(NULL AS INT)
+    TRUE
+    """
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.coalesce(pc.equal(left, right), both_null)
 
 
 @function("IS DISTINCT FROM", signature=IDENTITY)
 def is_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """The contrary of IS NOT DISTINCT FROM."""
+    """a IS DISTINCT FROM b: whether both differ; NULL is equal to NULL. Never NULL.
+
+    >>> 1 IS DISTINCT FROM 2
+    TRUE
+    """
     return pc.invert(is_not_distinct(ctx, left, right))
 
 
@@ -157,7 +207,7 @@ def _checked_result(types: Types, literals: Literals) -> DataType:
 
 @function("CHECK NOT NULL", signature=Custom(_checked_types, _checked_result, "a value and the name of its column"))
 def check_not_null(ctx: KernelContext, value: Values, column: Values) -> Vector:
-    """The value on its way into a column that is NOT NULL. Error: NULL."""
+    """CHECK NOT NULL: a value on its way into a column that is NOT NULL (no function of SQL). Error: NULL."""
     missing = ~valid(value, ctx.num_rows)
     name = next(iter(rows_of(column)), "")
     return Vector(value, Errors.where(missing, f"NULL for column '{name}', which is NOT NULL"))

@@ -40,7 +40,12 @@ CASE = Custom(_case_types, _case_result, "conditions, branches of one common typ
 
 @lazy_function("CASE", signature=CASE)
 def case(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """CASE(condition, value, …, else): the value of the first condition that is TRUE."""
+    """CASE WHEN condition THEN value … [ELSE value] END, CASE x WHEN y THEN value … END: the value of the first condition
+    that is TRUE, or of the first `y` that equals `x`; without an ELSE, NULL.
+
+    >>> CASE WHEN 1 > 2 THEN 'a' ELSE 'b' END
+    'b'
+    """
     conditions, values, otherwise = args[:-1:2], args[1:-1:2], args[-1]
     if all(a.errors is None for a in args):
         tests = [c.array(ctx.num_rows) for c in conditions]
@@ -82,7 +87,11 @@ def _if_result(types: Types, literals: Literals) -> DataType:
 
 @lazy_function("IF", signature=Custom(_if_types, _if_result, "a condition and two values of one common type"))
 def if_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """IF(condition, value, else)."""
+    """IF(condition, value, else): the value if the condition is TRUE, else the other one.
+
+    >>> IF(1 < 2, 'yes', 'no')
+    'yes'
+    """
     return case(args, ctx)
 
 
@@ -92,7 +101,11 @@ def _first_not_null(types: Types, literals: Literals) -> DataType:
 
 @lazy_function("COALESCE", signature=all_to(merged_type, _first_not_null))
 def coalesce(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """The first value that is not NULL."""
+    """COALESCE(value, …): the first value that is not NULL.
+
+    >>> COALESCE(CAST(NULL AS INT), 2)
+    2
+    """
     if all(a.errors is None for a in args):
         return Vector(pc.coalesce(*[a.values for a in args]))
     n = ctx.num_rows
@@ -114,7 +127,11 @@ def _ifnull_types(types: Types) -> tuple[DataType, ...] | None:
 
 @lazy_function("IFNULL", signature=Custom(_ifnull_types, _first_not_null, "two values of one common type"))
 def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """IFNULL(value, replacement): COALESCE of two."""
+    """IFNULL(value, replacement): COALESCE of two.
+
+    >>> IFNULL(CAST(NULL AS STRING), 'x')
+    'x'
+    """
     return coalesce(args, ctx)
 
 
@@ -127,7 +144,11 @@ def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function("NULLIF", signature=Custom(_nullif_types, lambda t, _: t[0].plain, "two values that can be compared"))
 def nullif(ctx: KernelContext, value: Values, other: Values) -> Values:
-    """NULL if both are equal, else the first."""
+    """NULLIF(value, value): NULL if both are equal, else the first.
+
+    >>> NULLIF(5, 5)
+    NULL
+    """
     same = pc.coalesce(pc.equal(value, other), pa.scalar(False))
     return pc.if_else(same, pa.scalar(None, value.type), value)
 
@@ -148,11 +169,19 @@ def _extreme(kernel: Callable[..., Values], values: Sequence[Values]) -> Values:
 
 @function("GREATEST", signature=all_to(merged_type, _widest))
 def greatest(ctx: KernelContext, *values: Values) -> Values:
-    """The greatest value; NULL if one is NULL."""
+    """GREATEST(value, …): the greatest value; NULL if one is NULL.
+
+    >>> GREATEST(1, 3, 2)
+    3
+    """
     return _extreme(pc.max_element_wise, values)
 
 
 @function("LEAST", signature=all_to(merged_type, _widest))
 def least(ctx: KernelContext, *values: Values) -> Values:
-    """The smallest value; NULL if one is NULL."""
+    """LEAST(value, …): the smallest value; NULL if one is NULL.
+
+    >>> LEAST(2, 1, 3)
+    1
+    """
     return _extreme(pc.min_element_wise, values)

@@ -257,7 +257,7 @@ def json_quote(ctx: KernelContext, value: Values) -> Values:
     """JSON_QUOTE(text): the text as a JSON string in quotes; characters beyond ASCII are escaped.
 
     >>> JSON_QUOTE('a"b')
-    '"a\\\\"b"'
+    '"a\\"b"'
     """
     return per_distinct(_quoted, _STRING, value)
 
@@ -292,7 +292,7 @@ def _unquoted(value: str) -> str:
 def json_unquote(ctx: KernelContext, value: Values) -> Values:
     """JSON_UNQUOTE(text): the text of a JSON string; what is no valid one stays as it is.
 
-    >>> JSON_UNQUOTE('"a\\\\u0041"')
+    >>> JSON_UNQUOTE('"a\\u0041"')
     'aA'
     """
     return per_distinct(_unquoted, _STRING, value)

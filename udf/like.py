@@ -111,7 +111,11 @@ def _like_result(types: Types, literals: Literals) -> DataType:
 
 @function("LIKE", signature=Positional((text, text, text), _like_result, 1))
 def like(ctx: KernelContext, value: Values, pattern: Values, escape: Values | None = None) -> Values | Vector:
-    """LIKE(text, pattern [, escape]): `%` stands for any characters, also line breaks, `_` for one."""
+    """text [NOT] LIKE pattern [ESCAPE character]: `%` stands for any characters, also line breaks, `_` for one.
+
+    >>> 'hello' LIKE 'h_l%'
+    TRUE
+    """
     escapes = () if escape is None else (escape,)
     if is_constant(pattern, *escapes):
         if not pattern.is_valid or not all(e.is_valid for e in escapes):

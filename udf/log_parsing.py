@@ -84,12 +84,29 @@ PATTERNS = {
 _DEEPEST = 16
 
 
+_GROUP = regex.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?<([A-Za-z][A-Za-z0-9]*)>|(\?))?", regex.DOTALL)
+
+
+def _names_of_groups(pattern: str) -> dict[int, str]:
+    """The names of the groups that have one, by their numbers."""
+    found: dict[int, str] = {}
+    number = 0
+    for part in _GROUP.finditer(pattern):
+        if part[0].startswith("(") and part[2] is None:
+            number += 1
+            if part[1] is not None:
+                found[number] = part[1]
+    return found
+
+
 class _Grok:
-    """A pattern with its names: `groups[i]` is the name of group i + 1 of the regular expression."""
+    """A pattern with its names: `names[i]` is what group grok<i + 1> of the regular expression is called."""
 
     def __init__(self, pattern: str) -> None:
         self.names: list[str] = []
-        self.compiled = translate(self._expanded(pattern, 0)).exact
+        expanded = self._expanded(pattern, 0)
+        self.groups = _names_of_groups(expanded)
+        self.compiled = translate(expanded).exact
 
     def _expanded(self, pattern: str, depth: int) -> str:
         if depth > _DEEPEST:
@@ -111,14 +128,15 @@ class _Grok:
         found = self.compiled.search(value, timeout=_TIMEOUT_S)
         if found is None:
             return None
-        named = found.groupdict()
         pairs: dict[str, str] = {}
-        for i, name in enumerate(self.names, 1):
-            text_ = named.pop(f"grok{i}", None)
-            if text_ is not None:
-                pairs.setdefault(name, text_)
-        pairs.update((k, v) for k, v in named.items() if v is not None)
+        for number, group in self.groups.items():
+            name = self.names[int(group[4:]) - 1] if _OURS.fullmatch(group) else group
+            if found[number] is not None:
+                pairs.setdefault(name, found[number])
         return list(pairs.items())
+
+
+_OURS = regex.compile("grok[0-9]+")
 
 
 @lru_cache(maxsize=512)

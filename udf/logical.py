@@ -36,55 +36,91 @@ def kleene(args: Sequence[Vector], num_rows: int, *, decisive: bool) -> Vector:
 
 @lazy_function("AND", signature=OPERANDS)
 def and_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """FALSE if an operand is FALSE, else NULL if one is NULL, else TRUE."""
+    """a AND b: FALSE if an operand is FALSE, else NULL if one is NULL, else TRUE.
+
+    >>> TRUE AND FALSE
+    FALSE
+    """
     return kleene(args, ctx.num_rows, decisive=False)
 
 
 @lazy_function("OR", signature=OPERANDS)
 def or_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """TRUE if an operand is TRUE, else NULL if one is NULL, else FALSE."""
+    """a OR b: TRUE if an operand is TRUE, else NULL if one is NULL, else FALSE.
+
+    >>> TRUE OR FALSE
+    TRUE
+    """
     return kleene(args, ctx.num_rows, decisive=True)
 
 
 @function("NOT", signature=takes(boolean, result=PREDICATE))
 def not_(ctx: KernelContext, value: Values) -> Values:
-    """TRUE for FALSE, FALSE for TRUE, NULL for NULL."""
+    """NOT a: TRUE for FALSE, FALSE for TRUE, NULL for NULL.
+
+    >>> NOT TRUE
+    FALSE
+    """
     return pc.invert(value)
 
 
 @function("IS TRUE", signature=takes(boolean, result=FACT))
 def is_true(ctx: KernelContext, value: Values) -> Values:
-    """TRUE for TRUE, FALSE for FALSE and NULL."""
+    """a IS TRUE: TRUE for TRUE, FALSE for FALSE and NULL.
+
+    >>> (1 < 2) IS TRUE
+    TRUE
+    """
     return pc.coalesce(value, _FALSE)
 
 
 @function("IS NOT TRUE", signature=takes(boolean, result=FACT))
 def is_not_true(ctx: KernelContext, value: Values) -> Values:
-    """FALSE for TRUE, TRUE for FALSE and NULL."""
+    """a IS NOT TRUE: FALSE for TRUE, TRUE for FALSE and NULL.
+
+    >>> (1 > 2) IS NOT TRUE
+    TRUE
+    """
     return pc.invert(pc.coalesce(value, _FALSE))
 
 
 @function("IS FALSE", signature=takes(boolean, result=FACT))
 def is_false(ctx: KernelContext, value: Values) -> Values:
-    """TRUE for FALSE, FALSE for TRUE and NULL."""
+    """a IS FALSE: TRUE for FALSE, FALSE for TRUE and NULL.
+
+    >>> (1 > 2) IS FALSE
+    TRUE
+    """
     return pc.invert(pc.coalesce(value, _TRUE))
 
 
 @function("IS NOT FALSE", signature=takes(boolean, result=FACT))
 def is_not_false(ctx: KernelContext, value: Values) -> Values:
-    """FALSE for FALSE, TRUE for TRUE and NULL."""
+    """a IS NOT FALSE: FALSE for FALSE, TRUE for TRUE and NULL.
+
+    >>> (1 > 2) IS NOT FALSE
+    FALSE
+    """
     return pc.coalesce(value, _TRUE)
 
 
 @function("IS UNKNOWN", signature=takes(boolean, result=FACT))
 def is_unknown(ctx: KernelContext, value: Values) -> Values:
-    """TRUE for NULL, FALSE else."""
+    """a IS UNKNOWN: TRUE for NULL, FALSE else.
+
+    >>> CAST(NULL AS BOOLEAN) IS UNKNOWN
+    TRUE
+    """
     return pc.is_null(value)
 
 
 @function("IS NOT UNKNOWN", signature=takes(boolean, result=FACT))
 def is_not_unknown(ctx: KernelContext, value: Values) -> Values:
-    """FALSE for NULL, TRUE else."""
+    """a IS NOT UNKNOWN: FALSE for NULL, TRUE else.
+
+    >>> (1 > 2) IS NOT UNKNOWN
+    TRUE
+    """
     return pc.is_valid(value)
 
 

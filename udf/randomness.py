@@ -23,7 +23,11 @@ def _words(ctx: KernelContext, per_row: int, stream: int = 0) -> npt.NDArray[np.
 
 @function("UUID", signature=takes(result=never_null(char(36))), deterministic=False)
 def uuid(ctx: KernelContext) -> Values:
-    """A random UUID (version 4) for every row."""
+    """UUID(): a random UUID (version 4) for every row.
+
+    >>> CHAR_LENGTH(UUID())
+    36
+    """
     words = _words(ctx, 2)
     return pa.array([_uuid_text(high, low) for high, low in words.tolist()], pa.string())
 
@@ -39,7 +43,11 @@ _RAND = takes(int_, optional=1, result=lambda types, literals: DOUBLE.with_nulla
 
 @function("RAND", signature=_RAND, deterministic=False)
 def rand(ctx: KernelContext, seed: Values | None = None) -> Values:
-    """A random DOUBLE from 0 to 1 (exclusive) for every row; RAND(seed) gives other ones for other seeds."""
+    """RAND(), RAND(seed): a random DOUBLE from 0 to 1 (exclusive) for every row; other ones for other seeds.
+
+    >>> RAND() < 1
+    TRUE
+    """
     if seed is None:
         return pa.array((_words(ctx, 1)[:, 0] >> np.uint64(11)).astype(np.float64) * 2.0**-53)
     rows = pa.array(range(ctx.num_rows), pa.int64())

@@ -97,7 +97,12 @@ def _checked(result: ResultRule) -> ResultRule:
 
 @function("REGEXP", signature=takes(text, text, result=_checked(gives(BOOLEAN))))
 def regexp(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
-    """Whether the pattern is found somewhere in the text; FALSE for an empty or invalid pattern."""
+    """REGEXP(text, pattern): whether the pattern (Java's) is found somewhere in the text; FALSE for an empty or invalid
+    one. Error: it takes too long.
+
+    >>> REGEXP('abc123', '[0-9]+$')
+    TRUE
+    """
     if not _constants(value, pattern):
         return _by_rows(ctx, regexp_matches, pa.bool_(), value, pattern)
     source = pattern.as_py()
@@ -112,8 +117,12 @@ def regexp(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vecto
 
 @function("REGEXP_EXTRACT", signature=takes(text, text, int_, optional=1, result=_checked(always_nullable(STRING))))
 def regexp_extract_kernel(ctx: KernelContext, value: Values, pattern: Values, *group: Values) -> Values | Vector:
-    """REGEXP_EXTRACT(text, pattern [, group]): the group (0, the default, is all) of the first match; NULL if there is
-    no match, the group took no part in it or does not exist, or the pattern is invalid."""
+    """REGEXP_EXTRACT(text, pattern [, group]): the group (0, the default, is all) of the first match; NULL if there is no
+    match, the group took no part in it or does not exist, or the pattern is invalid.
+
+    >>> REGEXP_EXTRACT('foothebar', 'foo(.*?)(bar)', 2)
+    'bar'
+    """
     if not _constants(value, pattern, *group):
         return _by_rows(ctx, regexp_extract, _STRING, value, pattern, *group)
     number = group[0].as_py() if group else 0
@@ -128,8 +137,12 @@ def regexp_extract_kernel(ctx: KernelContext, value: Values, pattern: Values, *g
 
 @function("REGEXP_REPLACE", signature=takes(text, text, text, result=_checked(gives(STRING))))
 def regexp_replace_kernel(ctx: KernelContext, value: Values, pattern: Values, replacement: Values) -> Values | Vector:
-    """REGEXP_REPLACE(text, pattern, replacement): all matches replaced by the replacement as it stands (no `$1`); NULL
-    for an invalid pattern."""
+    """REGEXP_REPLACE(text, pattern, replacement): all matches replaced by the replacement as it stands (no `$1`); NULL for
+    an invalid pattern.
+
+    >>> REGEXP_REPLACE('foobar', 'oo|ar', '')
+    'fb'
+    """
     if not _constants(value, pattern, replacement):
         return _by_rows(ctx, regexp_replace, _STRING, value, pattern, replacement)
     compiled = known(pattern.as_py())

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from inspect import cleandoc
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -65,7 +66,7 @@ class Definition:
 
     `kernel` is called through `call` only. A `lazy` kernel sees arguments with errors and decides which of them count;
     for all others an error of any argument is an error of the row. An `external` kernel runs outside of this process:
-    it is never called while a statement is planned."""
+    it is never called while a statement is planned. `topic` is the module that defines it."""
 
     name: str
     coerce: Callable[[Types], tuple[DataType, ...]]
@@ -75,6 +76,7 @@ class Definition:
     doc: str
     lazy: bool
     external: bool = False
+    topic: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ def function(*names: str, signature: Signature, deterministic: bool = True) -> C
             result = kernel(ctx, *[a.values for a in args])
             return result if isinstance(result, Vector) else Vector(result)
 
-        _register(names, signature, of_vectors, kernel.__doc__, deterministic=deterministic, lazy=False)
+        of_vectors.__doc__, of_vectors.__module__ = kernel.__doc__, kernel.__module__
+        _register(names, signature, of_vectors, deterministic=deterministic, lazy=False)
         return kernel
 
     return register
@@ -112,14 +115,14 @@ def lazy_function(*names: str, signature: Signature) -> Callable[[Kernel], Kerne
     """Declares a function whose kernel gets vectors with their errors."""
 
     def register(kernel: Kernel) -> Kernel:
-        _register(names, signature, kernel, kernel.__doc__, deterministic=True, lazy=True)
+        _register(names, signature, kernel, deterministic=True, lazy=True)
         return kernel
 
     return register
 
 
 def _register(
-    names: Sequence[str], signature: Signature, kernel: Kernel, doc: str | None, *, deterministic: bool, lazy: bool
+    names: Sequence[str], signature: Signature, kernel: Kernel, *, deterministic: bool, lazy: bool
 ) -> None:
     for name in names:
         if name in _DEFINITIONS:
@@ -137,7 +140,8 @@ def _register(
             except PlanError as error:
                 raise _refusal(name, types, error) from None
 
-        _DEFINITIONS[name] = Definition(name, coerce, resolve, kernel, deterministic, (doc or "").strip(), lazy)
+        doc, topic = cleandoc(kernel.__doc__ or ""), kernel.__module__.rpartition(".")[2]
+        _DEFINITIONS[name] = Definition(name, coerce, resolve, kernel, deterministic, doc, lazy, topic=topic)
 
 
 def _refusal(name: str, types: Types, error: PlanError) -> PlanError:

@@ -73,7 +73,11 @@ def initcap(ctx: KernelContext, value: Values) -> Values:
 
 @function("CHAR_LENGTH", "CHARACTER_LENGTH", signature=takes(text, result=INT))
 def char_length(ctx: KernelContext, value: Values) -> Values:
-    """Number of characters."""
+    """CHAR_LENGTH(text): the number of characters.
+
+    >>> CHAR_LENGTH('héé')
+    3
+    """
     return pc.utf8_length(value)
 
 
@@ -88,19 +92,31 @@ def _concat_result(types: Types, literals: Literals) -> DataType:
 
 @function("||", signature=Custom(_concat_types, _concat_result, "two strings"))
 def concat_operator(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """Both texts joined; NULL if one is NULL."""
+    """a || b: both texts joined; NULL if one is NULL.
+
+    >>> 'a' || 'b'
+    'ab'
+    """
     return pc.binary_join_element_wise(left, right, _EMPTY)
 
 
 @function("CONCAT", signature=takes(text, result=STRING, variadic=True))
 def concat(ctx: KernelContext, *values: Values) -> Values:
-    """All texts joined; NULL if one is NULL."""
+    """CONCAT(text, …): all texts joined; NULL if one is NULL.
+
+    >>> CONCAT('a', 'b', 'c')
+    'abc'
+    """
     return pc.binary_join_element_wise(*values, _EMPTY)
 
 
 @function("CONCAT_WS", signature=Positional((text, text), lambda t, _: STRING.with_nullable(nullable(t)), 1, True))
 def concat_ws(ctx: KernelContext, separator: Values, *values: Values) -> Values:
-    """CONCAT_WS(separator, text, …): the texts joined, those that are NULL left out; NULL if the separator is NULL."""
+    """CONCAT_WS(separator, text, …): the texts joined, those that are NULL left out; NULL if the separator is NULL.
+
+    >>> CONCAT_WS(',', 'a', CAST(NULL AS STRING), 'b')
+    'a,b'
+    """
     if not values:
         return pc.if_else(pc.is_valid(separator), _EMPTY, pa.scalar(None, _STRING))
     joined = pc.binary_join_element_wise(*values, separator, null_handling="skip")
@@ -135,7 +151,12 @@ def substring_of(value: str, start: int, length: int | None = None) -> str | Non
 
 @function("SUBSTRING", "SUBSTR", signature=takes(text, int_, int_, optional=1, result=_substring_result))
 def substring(ctx: KernelContext, value: Values, start: Values, length: Values | None = None) -> Values:
-    """SUBSTRING(text, start [, length]); a negative start counts from the end; NULL for a negative length."""
+    """SUBSTRING(text FROM start [FOR length]), SUBSTRING(text, start [, length]): a part of the text; a negative start
+    counts from the end; NULL for a negative length.
+
+    >>> SUBSTRING('hello' FROM 2 FOR 3)
+    'ell'
+    """
     rest = (start,) if length is None else (start, length)
     if is_constant(*rest) and all(r.is_valid for r in rest) and start.as_py() >= 0:
         begin = max(start.as_py() - 1, 0)
@@ -147,19 +168,32 @@ def substring(ctx: KernelContext, value: Values, start: Values, length: Values |
 
 @function("LEFT", signature=takes(text, int_, result=_substring_result))
 def left(ctx: KernelContext, value: Values, length: Values) -> Values:
-    """The first characters; empty for a negative length."""
+    """LEFT(text, length): the first characters; empty for a negative length.
+
+    >>> LEFT('hello', 2)
+    'he'
+    """
     return map_text(ctx.num_rows, lambda v, n: v[: max(n, 0)], _STRING, value, length)
 
 
 @function("RIGHT", signature=takes(text, int_, result=_substring_result))
 def right(ctx: KernelContext, value: Values, length: Values) -> Values:
-    """The last characters; empty for a negative length."""
+    """RIGHT(text, length): the last characters; empty for a negative length.
+
+    >>> RIGHT('hello', 2)
+    'lo'
+    """
     return map_text(ctx.num_rows, lambda v, n: v[-n:] if n > 0 else "", _STRING, value, length)
 
 
 @function("REPLACE", signature=takes(text, text, text, result=STRING))
 def replace(ctx: KernelContext, value: Values, search: Values, replacement: Values) -> Values:
-    """Every occurrence of `search` replaced; an empty `search` is found before, between and after all characters."""
+    """REPLACE(text, search, replacement): every occurrence of `search` replaced; an empty `search` is found before,
+    between and after all characters.
+
+    >>> REPLACE('hello world', 'world', 'there')
+    'hello there'
+    """
     if is_constant(search, replacement) and search.is_valid and replacement.is_valid and search.as_py():
         return pc.replace_substring(value, search.as_py(), replacement.as_py())
     return map_text(ctx.num_rows, str.replace, _STRING, value, search, replacement)
@@ -171,20 +205,34 @@ def _position(search: str, value: str, start: int = 1) -> int:
 
 @function("POSITION", signature=takes(text, text, int_, optional=1, result=INT))
 def position(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
-    """POSITION(search, text [, start]): where `search` first occurs in the text, 0 if it does not."""
+    """POSITION(search IN text [FROM start]): where `search` first occurs in the text, 0 if it does not; 1 for an empty
+    one.
+
+    >>> POSITION('l' IN 'hello')
+    3
+    """
     swapped: Callable[..., int] = lambda v, s, *at: _position(s, v, *at)  # noqa: E731
     return map_text(ctx.num_rows, swapped, pa.int32(), value, search, *start)
 
 
 @function("LOCATE", signature=takes(text, text, int_, optional=1, result=INT))
 def locate(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
-    """POSITION by another name."""
+    """LOCATE(search, text [, start]): where `search` first occurs in the text, from `start` on; 0 if it does not; 1 for an
+    empty one.
+
+    >>> LOCATE('l', 'hello', 4)
+    4
+    """
     return position(ctx, search, value, *start)
 
 
 @function("INSTR", signature=takes(text, text, result=INT))
 def instr(ctx: KernelContext, value: Values, search: Values) -> Values:
-    """INSTR(text, search): where `search` first occurs in the text, 0 if it does not."""
+    """INSTR(text, search): where `search` first occurs in the text, 0 if it does not.
+
+    >>> INSTR('hello', 'l')
+    3
+    """
     return position(ctx, search, value)
 
 
@@ -244,7 +292,11 @@ def _split_types(types: Types) -> tuple[DataType, ...] | None:
     signature=Custom(_split_types, always_nullable(STRING), "a string, a separator (string or code) and an index"),
 )
 def split_index(ctx: KernelContext, value: Values, separator: Values, index: Values) -> Values:
-    """SPLIT_INDEX(text, separator, index): the part at `index` (from 0); NULL if there is none."""
+    """SPLIT_INDEX(text, separator, index): the part at `index` (from 0); NULL if there is none.
+
+    >>> SPLIT_INDEX('a,b,c', ',', 1)
+    'b'
+    """
     return map_text(ctx.num_rows, _split_index, _STRING, value, separator, index)
 
 
@@ -280,27 +332,43 @@ def _repeat(value: str, count: int) -> str:
 
 @function("LPAD", signature=takes(text, int_, text, result=STRING))
 def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
-    """The text filled at its left to `length`, or cut to it; NULL for a negative length or an empty filling. Error: more
-    than 16,777,216 characters."""
+    """LPAD(text, length, filling): the text filled at its left to `length`, or cut to it; NULL for a negative length or an
+    empty filling. Error: more than 16,777,216 characters.
+
+    >>> LPAD('hi', 4, '?')
+    '??hi'
+    """
     return Vector(*row_errors(ctx.num_rows, _lpad, _STRING, value, length, pad))
 
 
 @function("RPAD", signature=takes(text, int_, text, result=STRING))
 def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
-    """The text filled at its right to `length`, or cut to it; NULL for a negative length or an empty filling. Error:
-    more than 16,777,216 characters."""
+    """RPAD(text, length, filling): the text filled at its right to `length`, or cut to it; NULL for a negative length or
+    an empty filling. Error: more than 16,777,216 characters.
+
+    >>> RPAD('hi', 4, '?')
+    'hi??'
+    """
     return Vector(*row_errors(ctx.num_rows, _rpad, _STRING, value, length, pad))
 
 
 @function("REPEAT", signature=takes(text, int_, result=STRING))
 def repeat(ctx: KernelContext, value: Values, count: Values) -> Vector:
-    """The text `count` times; empty for a count below 1. Error: more than 16,777,216 characters."""
+    """REPEAT(text, count): the text `count` times; empty for a count below 1. Error: more than 16,777,216 characters.
+
+    >>> REPEAT('ab', 3)
+    'ababab'
+    """
     return Vector(*row_errors(ctx.num_rows, _repeat, _STRING, value, count))
 
 
 @function("REVERSE", signature=takes(text, result=always_nullable(STRING)))
 def reverse(ctx: KernelContext, value: Values) -> Values:
-    """The characters in reverse order."""
+    """REVERSE(text): the characters in reverse order.
+
+    >>> REVERSE('abc')
+    'cba'
+    """
     return pc.utf8_reverse(value)
 
 
@@ -327,8 +395,12 @@ def _trimmed(num_rows: int, mode: str, value: Values, characters: Values | None)
 
 @function("TRIM", signature=Custom(_trim_types, _trim_result, "a string, or a mode, characters and a string"))
 def trim(ctx: KernelContext, *args: Values) -> Values:
-    """TRIM(text), or TRIM('BOTH' | 'LEADING' | 'TRAILING', characters, text): without spaces, or any of the
-    characters, at the ends."""
+    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text), TRIM(text): without spaces, or any of the characters, at
+    the ends.
+
+    >>> TRIM(LEADING 'ab' FROM 'abac')
+    'c'
+    """
     if len(args) == 1:
         return _trimmed(ctx.num_rows, "BOTH", args[0], None)
     mode = next(iter(rows_of(args[0])), "BOTH")  # the parser writes a literal there
@@ -337,17 +409,29 @@ def trim(ctx: KernelContext, *args: Values) -> Values:
 
 @function("LTRIM", signature=takes(text, text, optional=1, result=varying_as_first))
 def ltrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
-    """LTRIM(text [, characters]): without spaces, or any of the characters, at the left."""
+    """LTRIM(text [, characters]): without spaces, or any of the characters, at the left.
+
+    >>> LTRIM('  a ')
+    'a '
+    """
     return _trimmed(ctx.num_rows, "LEADING", value, characters)
 
 
 @function("RTRIM", signature=takes(text, text, optional=1, result=varying_as_first))
 def rtrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
-    """RTRIM(text [, characters]): without spaces, or any of the characters, at the right."""
+    """RTRIM(text [, characters]): without spaces, or any of the characters, at the right.
+
+    >>> RTRIM('  a ')
+    '  a'
+    """
     return _trimmed(ctx.num_rows, "TRAILING", value, characters)
 
 
 @function("BTRIM", signature=takes(text, text, optional=1, result=STRING))
 def btrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
-    """BTRIM(text [, characters]): without spaces, or any of the characters, at both ends."""
+    """BTRIM(text [, characters]): without spaces, or any of the characters, at both ends.
+
+    >>> BTRIM('xyax', 'xy')
+    'a'
+    """
     return _trimmed(ctx.num_rows, "BOTH", value, characters)

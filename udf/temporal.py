@@ -39,7 +39,11 @@ def _now(ctx: KernelContext) -> pa.Scalar:
     "CURRENT_TIMESTAMP", "NOW", "CURRENT_ROW_TIMESTAMP", signature=takes(result=never_null(_LTZ3)), deterministic=False
 )
 def current_timestamp(ctx: KernelContext) -> Values:
-    """The epoch's processing time."""
+    """CURRENT_TIMESTAMP, NOW(), CURRENT_ROW_TIMESTAMP(): the epoch's processing time.
+
+    >>> CURRENT_TIMESTAMP IS NULL
+    FALSE
+    """
     return _now(ctx)
 
 
@@ -47,25 +51,42 @@ def current_timestamp(ctx: KernelContext) -> Values:
     "PROCTIME", signature=takes(result=never_null(_LTZ3.as_attribute(TimeAttribute.PROCTIME))), deterministic=False
 )
 def proctime(ctx: KernelContext) -> Values:
-    """The epoch's processing time, as a time attribute."""
+    """PROCTIME(): the epoch's processing time, as a time attribute.
+
+    >>> PROCTIME() IS NULL
+    FALSE
+    """
     return _now(ctx)
 
 
 @function("LOCALTIMESTAMP", signature=takes(result=never_null(timestamp(3))), deterministic=False)
 def localtimestamp(ctx: KernelContext) -> Values:
-    """The epoch's processing time as the session's wall clock shows it."""
+    """LOCALTIMESTAMP: the epoch's processing time as the session's wall clock shows it.
+
+    >>> LOCALTIMESTAMP IS NULL
+    FALSE
+    """
     return local(_now(ctx), ctx.zone)
 
 
 @function("CURRENT_DATE", signature=takes(result=never_null(DATE)), deterministic=False)
 def current_date(ctx: KernelContext) -> Values:
-    """The day of the epoch's processing time in the session's time zone."""
+    """CURRENT_DATE: the day of the epoch's processing time in the session's time zone.
+
+    >>> CURRENT_DATE > DATE '2020-01-01'
+    TRUE
+    """
     return local(_now(ctx), ctx.zone).cast(pa.date32(), safe=False)
 
 
 @function("CURRENT_TIME", "LOCALTIME", signature=takes(result=never_null(time(0))), deterministic=False)
 def current_time(ctx: KernelContext) -> Values:
-    """The time of day of the epoch's processing time in the session's time zone, in whole seconds."""
+    """CURRENT_TIME, LOCALTIME: the time of day of the epoch's processing time in the session's time zone, in whole
+    seconds.
+
+    >>> CURRENT_TIME IS NULL
+    FALSE
+    """
     ms = local(_now(ctx), ctx.zone).cast(pa.int64()).as_py()
     return pa.scalar(ms % DAY_MS // 1000 * 1000, pa.int32()).cast(pa.time32("ms"))
 
@@ -318,7 +339,11 @@ def _diff_result(types: Types, literals: Literals) -> DataType:
 
 @function("TIMESTAMPDIFF", signature=Custom(_unit_first(3), _diff_result, "a unit and two dates or times"))
 def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) -> Values:
-    """TIMESTAMPDIFF('HOUR', start, end): whole units from start to end, negative if the end is before the start."""
+    """TIMESTAMPDIFF(unit, start, end): whole units from start to end, negative if the end is before the start.
+
+    >>> TIMESTAMPDIFF(DAY, DATE '2020-01-01', DATE '2020-01-31')
+    30
+    """
     name = str(next(iter(rows_of(unit)), "DAY")).upper()
     (days, ms), (days2, ms2) = _days_and_ms(ctx, start, 1), _days_and_ms(ctx, end, 2)
     if name == "MICROSECOND":
@@ -363,7 +388,11 @@ def _add_result(types: Types, literals: Literals) -> DataType:
 
 @function("TIMESTAMPADD", signature=Custom(_add_types, _add_result, "a unit, a number and a date or time"))
 def timestampadd(ctx: KernelContext, unit: Values, amount: Values, value: Values) -> Values:
-    """TIMESTAMPADD('MONTH', number, time): the time moved by so many units."""
+    """TIMESTAMPADD(unit, number, time): the time moved by so many units.
+
+    >>> TIMESTAMPADD(MONTH, 1, DATE '2020-01-31')
+    2020-02-29
+    """
     n, t = ctx.num_rows, ctx.arg_types[2]
     name = str(next(iter(rows_of(unit)), "DAY")).upper()
     base, count = integers(value, n), integers(amount, n)

@@ -122,9 +122,13 @@ def _is_zone(name: str) -> bool:
 
 @function("TO_TIMESTAMP_LTZ", signature=Custom(_ltz_types, _ltz_result, "a number and a precision, or a string"))
 def to_timestamp_ltz(ctx: KernelContext, value: Values, *rest: Values) -> Values | Vector:
-    """TO_TIMESTAMP_LTZ(number [, precision]): so many seconds (0), milliseconds (3, the default), … since 1970-01-01;
-    TO_TIMESTAMP_LTZ(text [, pattern [, zone]]): a text read in the zone (UTC). NULL where there is no such time.
-    Error: without a pattern, a text that is no timestamp."""
+    """TO_TIMESTAMP_LTZ(number [, precision]), TO_TIMESTAMP_LTZ(text [, pattern [, zone]]): so many seconds (0),
+    milliseconds (3, the default), … since 1970-01-01; or a text read in the zone (UTC). NULL where there is no such
+    time. Error: without a pattern, a text that is no timestamp.
+
+    >>> TO_TIMESTAMP_LTZ(1577836800, 0)
+    2020-01-01T00:00:00Z
+    """
     if ctx.arg_types[0].is_string:
         return _ltz_of_text(ctx, value, *rest)
     precision = next((r[0].as_py() if isinstance(r, pa.Array) and len(r) else None for r in rest), 3)
@@ -189,7 +193,11 @@ def _format_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function("DATE_FORMAT", signature=Custom(_format_types, _checked(STRING), "a timestamp or string and a pattern"))
 def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
-    """DATE_FORMAT(timestamp, pattern): the text by Java's pattern; a string is read as a timestamp first."""
+    """DATE_FORMAT(timestamp, pattern): the text by Java's pattern; a string is read as a timestamp first.
+
+    >>> DATE_FORMAT(TIMESTAMP '2020-01-02 03:04:05', 'dd.MM.yyyy HH:mm')
+    '02.01.2020 03:04'
+    """
     t = ctx.arg_types[0]
     if t.is_string:
         value, t = to_timestamp(ctx, value), timestamp(3)

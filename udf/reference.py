@@ -1,0 +1,112 @@
+"""What people read about functions, all of it from the definitions: usage, text and examples of each, and the page of all.
+
+    python -m udf.reference docs/functions.md
+
+writes the page anew. A definition's docstring begins with its usage and a colon; its examples are lines `>>> expression`,
+each with the result below it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from udf.registry import Definition, lookup, names
+
+_EXAMPLE = re.compile(r">>> (.*)\n(.*)")
+# Topic -> its title, in the order of the page.
+TITLES = {
+    "comparison": "Comparison", "like": "Patterns", "similar": "Patterns", "logical": "Logic",
+    "arithmetic": "Arithmetic", "numeric": "Arithmetic", "randomness": "Random values", "strings": "Strings",
+    "characters": "Strings", "splitting": "Strings", "formatting": "Strings", "encodings": "Strings",
+    "regexps": "Regular expressions", "regexp_functions": "Regular expressions", "urls": "Web addresses",
+    "temporal": "Dates and times", "timestamps": "Dates and times", "conditional": "Conditions",
+    "cast": "Conversion", "types_of": "Conversion", "construction": "Arrays, maps and rows",
+    "array_functions": "Arrays, maps and rows", "map_functions": "Arrays, maps and rows",
+    "json_functions": "JSON", "json_writing": "JSON", "variants": "JSON", "hashing": "Hash functions",
+    "bitmaps": "Bitmaps", "network": "Network addresses", "log_parsing": "Lines of logs", "aggregates": "Aggregates",
+}  # fmt: skip
+# Definitions that no text of SQL calls by their name.
+_INTERNAL = frozenset({"CHECK NOT NULL", "TIMESTAMP MINUS"})
+
+
+@dataclass(frozen=True)
+class Example:
+    expression: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One function: all its names, how it is written, what it does, examples."""
+
+    names: tuple[str, ...]
+    usage: str
+    text: str
+    examples: tuple[Example, ...]
+    topic: str
+    deterministic: bool = True
+
+
+def examples_of(doc: str) -> tuple[Example, ...]:
+    return tuple(Example(m[1].strip(), m[2].strip()) for m in _EXAMPLE.finditer(doc))
+
+
+def entry_of(doc: str, called: tuple[str, ...], topic: str, deterministic: bool) -> Entry:
+    """The parts of a docstring; its usage is what stands before the first colon that a blank follows."""
+    prose = " ".join(_EXAMPLE.sub("", doc).split())
+    usage, _, text = prose.partition(": ")
+    return Entry(called, usage, text[:1].upper() + text[1:], examples_of(doc), topic, deterministic)
+
+
+def entries() -> list[Entry]:
+    """All functions in the order of the page; those with one docstring are one entry."""
+    grouped: dict[tuple[str, str], list[Definition]] = {}
+    for name in names():
+        definition = lookup(name)
+        if definition is not None and name not in _INTERNAL:
+            grouped.setdefault((definition.topic, definition.doc), []).append(definition)
+    found = [
+        entry_of(doc, tuple(d.name for d in ds), topic, all(d.deterministic for d in ds))
+        for (topic, doc), ds in grouped.items()
+    ]
+    order = {title: i for i, title in enumerate(dict.fromkeys(TITLES.values()))}
+    return sorted(found, key=lambda e: (order[TITLES[e.topic]], e.names))
+
+
+def entry_named(name: str) -> Entry | None:
+    return next((e for e in entries() if name.upper() in e.names), None)
+
+
+def page(aggregates: Iterable[Entry] = ()) -> str:
+    """The reference page in Markdown."""
+    lines = [
+        "# Functions",
+        "",
+        "Written by `python -m udf.reference docs/functions.md`. Semantics are those of Flink 2.3 unless a text says that a",
+        "function is an extension. A result is NULL if an argument is, unless the text says otherwise; an error makes a dead",
+        "letter of the row, or ends the job (`job.on-error`).",
+    ]
+    title = ""
+    for entry in (*entries(), *aggregates):
+        if TITLES[entry.topic] != title:
+            title = TITLES[entry.topic]
+            lines += ["", f"## {title}"]
+        lines += ["", *_markdown(entry)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(entry: Entry) -> list[str]:
+    heading = ", ".join(f"`{n}`" for n in entry.names)
+    lines = [f"### {heading}", "", f"`{entry.usage}`", "", entry.text]
+    if not entry.deterministic:
+        lines += ["", "Not deterministic: equal arguments may give different results."]
+    for example in entry.examples:
+        lines += ["", "```sql", f"SELECT {example.expression}  -- {example.result}", "```"]
+    return lines
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
