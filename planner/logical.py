@@ -135,6 +135,36 @@ class Project(Node):
 
 
 @dataclass(frozen=True)
+class TableFunction(Node):
+    """For each row, the rows that a table function gives for it: the input's columns, then the function's `columns`.
+    `outer`: a row for which it gives none comes once, with NULL. The names of `columns` are none of the input's."""
+
+    input: LogicalPlan
+    call: Call
+    columns: tuple[Column, ...]
+    outer: bool = False
+    salt: str = ""
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        made = (Column(c.name, c.type.with_nullable(True)) if self.outer else c for c in self.columns)
+        return Schema((*self.input.schema.columns, *made))
+
+    @property
+    def label(self) -> str:
+        names = ", ".join(c.name for c in self.columns)
+        return f"{'LEFT ' if self.outer else ''}{self.call} AS ({names})"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.salt, str(self.outer), self.call.digest, *map(str, self.columns))
+
+
+@dataclass(frozen=True)
 class AssignWatermark(Node):
     """Gives each row the watermark before it (per shard the greatest value of the expression so far, over shards the
     least), and makes the column a row-time attribute."""
@@ -319,7 +349,7 @@ class Sink(Node):
 
 
 LogicalPlan: TypeAlias = (
-    Scan | Values | Filter | Project | AssignWatermark | WindowAssign | WindowAggregate | Union | Sink
+    Scan | Values | Filter | Project | TableFunction | AssignWatermark | WindowAssign | WindowAggregate | Union | Sink
 )
 
 STATEFUL = (WindowAggregate,)
@@ -336,6 +366,8 @@ def calls_of(plan: LogicalPlan) -> frozenset[str]:
             expressions = tuple(e for row in plan.rows for e in row)
         case AssignWatermark():
             expressions = (plan.watermark.expression,)
+        case TableFunction():
+            expressions = (plan.call,)
         case WindowAggregate():
             return frozenset(a.function for a in plan.aggregates)
         case _:
@@ -345,6 +377,6 @@ def calls_of(plan: LogicalPlan) -> frozenset[str]:
 
 def time_origin(plan: LogicalPlan) -> str:
     """The digest of the node that the rows have their watermark from: a table's, a window's, or a union's own."""
-    while isinstance(plan, Filter | Project | WindowAssign | Sink):
+    while isinstance(plan, Filter | Project | TableFunction | WindowAssign | Sink):
         plan = plan.input
     return plan.digest

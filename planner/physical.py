@@ -14,6 +14,7 @@ from planner.logical import (
     Project,
     Scan,
     Sink,
+    TableFunction,
     Union,
     Values,
     WindowAggregate,
@@ -233,6 +234,8 @@ def _reads(plan: LogicalPlan, outputs: frozenset[str], source: LogicalPlan) -> f
             return frozenset().union(*(columns_of(e) for n, e in plan.items if n in outputs))
         case Filter():
             return outputs | columns_of(plan.predicate)
+        case TableFunction():
+            return (outputs - {c.name for c in plan.columns}) | columns_of(plan.call)
         case AssignWatermark():
             return outputs | columns_of(plan.watermark.expression) | {plan.watermark.column}
         case WindowAssign():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from parser.types import BOOLEAN, Schema
-from planner.logical import Filter, LogicalPlan, Project, Values
+from planner.logical import Filter, LogicalPlan, Project, TableFunction, Values
 from planner.merge import with_inputs
 from planner.scalar import Call, ColumnRef, Scalar, is_deterministic
 
@@ -32,6 +32,9 @@ def map_expressions(node: LogicalPlan, change: Callable[[Scalar], Scalar]) -> Lo
         items = tuple((name, change(e)) for name, e in node.items)
         same = all(a is b for (_, a), (_, b) in zip(items, node.items, strict=True))
         return node if same else replace(node, items=items)
+    if isinstance(node, TableFunction):
+        call = change(node.call)
+        return node if call is node.call or not isinstance(call, Call) else replace(node, call=call)
     if isinstance(node, Values):
         rows = tuple(tuple(map(change, r)) for r in node.rows)
         same = all(a is b for r, s in zip(rows, node.rows, strict=True) for a, b in zip(r, s, strict=True))

@@ -18,7 +18,7 @@ from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
 from udf.accumulators import Accumulator, Column, Slots, to_arrow_column, to_numpy
 from udf.arrays import valid
 from udf.decimals import EXACT, fit
-from udf.vector import BoolArray
+from udf.vector import BoolArray, Errors, Vector
 
 __all__ = ["Accumulator", "Aggregate", "Slots", "aggregate_names", "bind_aggregate", "is_aggregate"]
 
@@ -31,7 +31,7 @@ class Aggregate(Protocol):
     `accumulators` names the columns that it keeps per key, with their types. `update` adds rows: row i counts where
     `selected[i]` (FILTER, errors) and goes to `slots[i]`, which may repeat. `retract` takes rows back; only where
     `retractable`. `merge` adds the accumulators of `other` at `others` to those at `slots` (distinct). `result` gives
-    one value per slot."""
+    one value per slot. An aggregate of a user may fail: for a row, a pair or a slot, which then counts for nothing."""
 
     @property
     def result_type(self) -> DataType: ...
@@ -42,13 +42,15 @@ class Aggregate(Protocol):
     @property
     def retractable(self) -> bool: ...
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None: ...
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None: ...
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None: ...
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None: ...
 
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None: ...
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None: ...
 
-    def result(self, acc: Accumulator, slots: Slots) -> pa.Array: ...
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector: ...
 
 
 def _rows(values: pa.Array, slots: Slots, selected: BoolArray) -> tuple[Slots, pa.Array]:
@@ -271,6 +273,15 @@ _AGGREGATES: dict[str, Factory] = {
 }
 
 
+# Aggregates of users, by an identity that no built-in name has.
+_USERS: dict[str, Factory] = {}
+
+
+def register_aggregate(name: str, factory: Factory) -> None:
+    """Makes a user's aggregate known by its identity, which stands for one content."""
+    _USERS[name] = factory
+
+
 def aggregate_names() -> list[str]:
     return sorted(_AGGREGATES)
 
@@ -284,4 +295,4 @@ def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = Fals
     it does not take. Only with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is:
     over no rows it is NULL."""
     nullable = [t if grouped else t.with_nullable(True) for t in types]
-    return _AGGREGATES[name](nullable)
+    return (_AGGREGATES.get(name) or _USERS[name])(nullable)

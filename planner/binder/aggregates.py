@@ -6,10 +6,11 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import TimeAttribute
+from parser.types import DataType, TimeAttribute
 from planner.binder import pool, refusals, windows
-from planner.binder.scalars import bind_condition, bind_scalar
+from planner.binder.scalars import bind_condition, bind_scalar, function_call, user_arguments, user_function
 from planner.binder.scope import Context, Place, Scope, distinct_names
+from planner.catalog import Catalog, Function
 from planner.logical import (
     WINDOW_COLUMNS,
     AggregateCall,
@@ -21,29 +22,38 @@ from planner.logical import (
     WindowAssign,
 )
 from planner.rewrite import replace_where
-from planner.scalar import ColumnRef, Literal, Scalar, columns_of
+from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from udf.aggregates import bind_aggregate
+from udf.user import Kind
 
 _GROUPINGS = {exp.GroupingSets: "GROUPING SETS", exp.Cube: "CUBE", exp.Rollup: "ROLLUP"}
 _BOUNDS = ("TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME")
 
 
-def is_aggregated(node: exp.Select) -> bool:
+def is_aggregated(node: exp.Select, catalog: Catalog) -> bool:
     """Whether the query groups: by GROUP BY, by HAVING, or by an aggregate in its select list."""
     if node.args.get("group") is not None or node.args.get("having") is not None:
         return True
-    return any(_has_aggregate(e) for e in node.expressions)
+    return any(_has_aggregate(e, catalog) for e in node.expressions)
 
 
-def _has_aggregate(node: exp.Expression) -> bool:
+def _has_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
     stack = [node]
     while stack:
         current = stack.pop()
         if isinstance(current, exp.Anonymous) and current.name.upper() in refusals.AGGREGATES:
             return True
+        if user_aggregate(current, catalog) is not None:
+            return True
         if not isinstance(current, exp.Window | exp.Subquery):
             stack += current.iter_expressions()
     return False
+
+
+def user_aggregate(node: exp.Expression, catalog: Catalog) -> Function | None:
+    """The aggregate of a user that a call means; None where it means anything else."""
+    found = user_function(node, catalog)
+    return found if found is not None and found.user.kind is Kind.AGGREGATE else None
 
 
 class Grouping:
@@ -59,6 +69,7 @@ class Grouping:
         self.grouped: dict[str, ColumnRef] = {}  # digest of a grouped expression -> the aggregate's column
         self.calls: dict[str, AggregateCall] = {}  # by what they are, so that equal ones are one
         self.results: set[str] = set()
+        self.varying: list[Scalar] = []  # calls of aggregates that may differ for equal rows: nobody shares their input
         self.legacy: Tumble | None = None
         self.window: list[str] = []
         self._group(node)
@@ -83,7 +94,7 @@ class Grouping:
         predicate = None
         if having is not None:
             predicate = self._above(bind_condition(having.this, self.place), having)
-        below = Project(self.input, tuple(self.below.items()), self.context.salt(self.below.values()))
+        below = Project(self.input, tuple(self.below.items()), self.context.salt((*self.below.values(), *self.varying)))
         start, end, time = self.window
         plan: LogicalPlan = WindowAggregate(below, tuple(self.keys), tuple(self.calls.values()), (start, end, time))
         return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
@@ -167,6 +178,9 @@ class Grouping:
         if isinstance(node, exp.Filter):
             call, condition = node.this, node.args["expression"].this
         name = call.name.upper()
+        user = user_aggregate(call, self.context.catalog)
+        if user is not None:
+            return self._user_aggregate(user, call, condition)
         if name in refusals.AGGREGATES:
             return self._aggregate(name, call, condition)
         if name in _BOUNDS and self.legacy is not None and condition is None:
@@ -194,18 +208,33 @@ class Grouping:
             result = bind_aggregate(name, kinds).result_type
         except PlanError as error:
             raise error.at(position_of(node)) from None
+        if result.nullable and argument is not None and condition is None:
+            result = result.with_nullable(argument.type.nullable)
+        return self._called(name, argument, result, condition)
+
+    def _user_aggregate(self, function: Function, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
+        """Several arguments travel as one ROW."""
+        refusals.check_arguments(node)
+        args, _, result = user_arguments(function, node, Place(self.context, self.place.scope, "an aggregate"))
+        user = function.user
+        if not user.deterministic:
+            self.varying.append(Call(user.identity, args, result, False))
+        packed = len(user.parameters) > 1 or user.variadic
+        argument = function_call("ROW", args, node) if packed else args[0] if args else None
+        return self._called(user.identity, argument, result, condition)
+
+    def _called(self, name: str, argument: Scalar | None, result: DataType, condition: exp.Expression | None) -> Scalar:
         predicate = None
         if condition is not None:
             predicate = bind_condition(condition, Place(self.context, self.place.scope, "FILTER"))
-        if result.nullable and argument is not None and predicate is None:
-            result = result.with_nullable(argument.type.nullable)
         column = None if argument is None else self._column(argument, "argument")
         where = None if predicate is None else self._column(predicate, "filter")
+        kind = None if argument is None else argument.type.as_attribute(TimeAttribute.NONE)
         key = f"{name} {column} {where}"
         if key not in self.calls:
             fresh = self._fresh("aggregate")
             self.results.add(fresh)
-            self.calls[key] = AggregateCall(fresh, name, column, result, kinds[0] if kinds else None, False, where)
+            self.calls[key] = AggregateCall(fresh, name, column, result, kind, False, where)
         return pool.column(self.calls[key].name, self.calls[key].type)
 
     def _argument(self, name: str, node: exp.Expression) -> Scalar | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from parser.dialect import position_of
@@ -98,10 +100,12 @@ _CLAUSES = {
 }
 
 
-def check_clauses(node: exp.Expression) -> None:
-    """Refuses the clauses of a query or relation that are not there yet."""
+def check_clauses(node: exp.Expression, can_join: Callable[[exp.Expression], bool] = lambda join: False) -> None:
+    """Refuses the clauses of a query or relation that are not there yet; `can_join` knows the joins that are."""
     for key, (what, hint) in _CLAUSES.items():
         found = node.args.get(key)
+        if key == "joins" and isinstance(found, list):
+            found = [join for join in found if not can_join(join)]
         if not found or found is True:  # `distinct` of a set operation is a plain bool
             continue
         first = found[0] if isinstance(found, list) else found

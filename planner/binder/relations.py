@@ -10,7 +10,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema
-from planner.binder import aggregates, pool, refusals, windows
+from planner.binder import aggregates, laterals, pool, refusals, windows
 from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
@@ -27,7 +27,7 @@ _NOTHING = Values(((),), Schema(()))
 def bind_query(node: exp.Expression, context: Context) -> Query:
     """Any query: SELECT, VALUES, UNION ALL, one in parentheses, with common tables before it."""
     context = _common_tables(node, context)
-    refusals.check_clauses(node)
+    refusals.check_clauses(node, lambda join: laterals.is_lateral_join(join, context.catalog))
     match node:
         case exp.Select():
             return _select(node, context)
@@ -145,11 +145,15 @@ def _values_type(values: Sequence[Scalar], index: int, node: exp.Expression) -> 
 def _select(node: exp.Select, context: Context) -> Query:
     source = node.args.get("from_")
     plan, scope = _relation(source.this, context) if source is not None else (_NOTHING, Scope())
+    for join in node.args.get("joins") or ():
+        plan, scope = laterals.join(plan, scope, join, context)
     where = node.args.get("where")
     if where is not None:
         predicate = bind_condition(where.this, Place(context, scope, "WHERE"))
         plan = Filter(plan, predicate, context.salt((predicate,)))
-    grouping = aggregates.Grouping(node, plan, scope, context) if aggregates.is_aggregated(node) else None
+    grouping = (
+        aggregates.Grouping(node, plan, scope, context) if aggregates.is_aggregated(node, context.catalog) else None
+    )
     binder = grouping or aggregates.Ungrouped(scope, context)
     items = [item for e in node.expressions for item in _items(e, binder, scope)]
     if grouping is not None:
@@ -198,6 +202,8 @@ def _starred(node: exp.Expression, scope: Scope) -> tuple[Field, ...] | None:
 def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
     """What stands in FROM: its plan and the columns that it brings into reach."""
     refusals.check_clauses(node)
+    if laterals.table_function(node, context.catalog) is not None:
+        return laterals.alone(node, context)
     name: tuple[str, ...] = (node.alias,) if node.alias else ()
     match node:
         case exp.Table():

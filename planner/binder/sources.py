@@ -7,7 +7,7 @@ from dataclasses import replace
 from planner.binder import pool
 from planner.binder.scope import Context, Query
 from planner.catalog import Table
-from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, Values
+from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, TableFunction, Values
 from planner.rewrite import transform
 from planner.scalar import Scalar
 
@@ -50,6 +50,8 @@ def _resalt(node: LogicalPlan, context: Context) -> LogicalPlan:
     match node:
         case Filter():
             salt = context.salt((node.predicate,)) if node.salt else ""
+        case TableFunction():
+            salt = context.salt((node.call,)) if node.salt else ""
         case Project():
             salt = context.salt(e for _, e in node.items) if node.salt else ""
         case Values():

@@ -17,6 +17,7 @@ from planner.logical import (
     LogicalPlan,
     Project,
     Scan,
+    TableFunction,
     Values,
     WindowAggregate,
     WindowAssign,
@@ -43,6 +44,9 @@ def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
             return _project(node, wanted)
         case Filter():
             return with_inputs(node, (_prune(node.input, wanted | columns_of(node.predicate)),))
+        case TableFunction():
+            made = {c.name for c in node.columns}
+            return with_inputs(node, (_prune(node.input, (wanted - made) | columns_of(node.call)),))
         case WindowAssign():
             return _window_assign(node, wanted)
         case WindowAggregate():

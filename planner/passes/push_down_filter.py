@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import Filter, LogicalPlan, Project, Union, WindowAssign
+from planner.logical import Filter, LogicalPlan, Project, TableFunction, Union, WindowAssign
 from planner.rewrite import substitute, transform
 from planner.scalar import ColumnRef, Scalar, columns_of, is_deterministic, walk
 from planner.totality import can_fail
@@ -36,6 +36,8 @@ def _push(node: LogicalPlan) -> LogicalPlan:
         return replace(below, branches=tuple(_into_branch(node, below, b) for b in below.branches))
     if isinstance(below, WindowAssign):
         return _through_window(node, below)
+    if isinstance(below, TableFunction):
+        return _through_table_function(node, below)
     if isinstance(below, Filter):
         return _through_filter(node, below)
     return node
@@ -57,6 +59,14 @@ def _through_window(node: Filter, window: WindowAssign) -> LogicalPlan:
     if can_fail(node.predicate) or columns_of(node.predicate) & set(window.names):
         return node
     return replace(window, input=_push(replace(node, input=window.input)))
+
+
+def _through_table_function(node: Filter, function: TableFunction) -> LogicalPlan:
+    """A row that the function gives nothing for, or fails for, is not seen above: the filter must not fail below."""
+    made = {c.name for c in function.columns}
+    if can_fail(node.predicate) or columns_of(node.predicate) & made or not function.call.deterministic:
+        return node
+    return replace(function, input=_push(replace(node, input=function.input)))
 
 
 def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan:

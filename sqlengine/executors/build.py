@@ -9,6 +9,7 @@ from planner.logical import (
     AssignWatermark,
     Project,
     Scan,
+    TableFunction,
     Union,
     Values,
     WindowAggregate,
@@ -24,6 +25,7 @@ from sqlengine.operators.base import Operator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
 from sqlengine.operators.scan import ScanOperator
+from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
@@ -41,7 +43,7 @@ class OperatorFactory:
         """Whether the running operator of `old` does for `new`: only where it goes may differ."""
         if isinstance(new.plan, RulesPlan):
             return old.plan == new.plan
-        return not isinstance(new.plan, Scan | Project) or old.columns == new.columns
+        return not isinstance(new.plan, Scan | Project | TableFunction) or old.columns == new.columns
 
     def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
         """A new operator. A set of rules is made from the one that runs, so that only the difference is compiled."""
@@ -55,12 +57,14 @@ class OperatorFactory:
                 return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns))
             case Project():
                 return ProjectOperator(plan, node.columns, _owner(node))
+            case TableFunction():
+                return TableFunctionOperator(plan, node.columns, _owner(node))
             case AssignWatermark():
                 return WatermarkOperator(plan, evaluate)
             case WindowAssign():
                 return WindowAssignOperator(plan)
             case WindowAggregate():
-                return WindowAggregateOperator(plan)
+                return WindowAggregateOperator(plan, _owner(node))
             case Union():
                 return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
             case Values():

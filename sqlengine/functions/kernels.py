@@ -15,6 +15,7 @@ from sqlengine.functions.pool import POOL
 from sqlengine.functions.protocol import batch_blob, read_batch
 from udf.arrays import valid
 from udf.registry import Kernel, KernelContext
+from udf.tables import Expanded
 from udf.user import UserFunction, columns_of, parameters_for
 from udf.vector import BoolArray, Errors, Vector
 
@@ -77,6 +78,18 @@ def arguments(args: Sequence[Vector], rows: int, schema: pa.Schema, keep: BoolAr
     return batch if keep is None else batch.filter(pa.array(keep))
 
 
+def spread(parts: Sequence[tuple[int, pa.Array]], rows: int, kind: pa.DataType) -> pa.Array:
+    """Parts that begin at certain rows, in order, as one array, NULL between them."""
+    if len(parts) == 1 and len(parts[0][1]) == rows:
+        return parts[0][1]
+    pieces: list[pa.Array] = []
+    at = 0
+    for start, part in parts:
+        pieces += [pa.nulls(start - at, kind), part]
+        at = start + len(part)
+    return pa.concat_arrays([*pieces, pa.nulls(rows - at, kind)])
+
+
 @dataclass(frozen=True)
 class _Slices:
     """Parts of a batch as a worker is asked for them; a function without arguments has rows all the same."""
@@ -106,37 +119,20 @@ class ScalarKernel:
         if count == 0:
             return Vector(pa.nulls(rows, self._kind))
         batch = arguments(args, rows, self._schema, keep)
-        parts: list[pa.Array] = []
-        at = 0
+        parts: list[tuple[int, pa.Array]] = []
 
         def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
-            nonlocal at
-            if start > at:
-                parts.append(pa.nulls(start - at, self._kind))
-            parts.append(read_batch(blobs[0], self._result).column(0))
-            at = end
+            parts.append((start, read_batch(blobs[0], self._result).column(0)))
 
         failures = POOL.host(self._function.content).run(self._binding, count, _Slices(batch, count), take)
-        if at < count:
-            parts.append(pa.nulls(count - at, self._kind))
-        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        values = spread(parts, count, self._kind)
         if keep is None:
             return Vector(values, errors_of(failures, rows))
         places = np.flatnonzero(keep)
         index = np.full(rows, -1, np.int64)
         index[places] = np.arange(count)
-        spread = values.take(pa.array(index, mask=~keep))
-        return Vector(spread, errors_of([(int(places[row]), reason) for row, reason in failures], rows))
-
-
-@dataclass(frozen=True)
-class Expanded:
-    """What a table function gave: `rows[i]` is the input row that output row i came from (ascending), `columns` are the
-    function's, `errors` the input rows that it failed for (which have no output)."""
-
-    rows: np.ndarray[tuple[int], np.dtype[np.int64]]
-    columns: tuple[pa.Array, ...]
-    errors: Errors | None
+        everywhere = values.take(pa.array(index, mask=~keep))
+        return Vector(everywhere, errors_of([(int(places[row]), reason) for row, reason in failures], rows))
 
 
 class TableKernel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import msgspec
 
 from parser.errors import JobError, PlanError, SqlError, UnsupportedError
 from parser.statements import CreateFunction
-from sqlengine.functions.kernels import kernel_of
+from sqlengine.functions.aggregates import UserAggregate
+from sqlengine.functions.kernels import TableKernel, kernel_of
 from sqlengine.functions.limits import Limits
 from sqlengine.functions.pool import POOL
 from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
+from udf.aggregates import register_aggregate
 from udf.registry import register_user
-from udf.user import UserFunction, definition_of, type_named
+from udf.tables import register_table
+from udf.user import Kind, UserFunction, definition_of, type_named
 
 GROUP = "sqlengine.functions"
 # A version of a job knows a function of a package as `entry point NAME=MODULE.FUNCTION`.
@@ -79,7 +83,12 @@ class Library:
         """Makes functions callable in this process, and their workers ready."""
         for function in functions:
             host = POOL.add(function.content, ModuleStore(self.store).sources(function.content), self.limits)
-            register_user(definition_of(function, kernel_of(function)))
+            if function.kind is Kind.SCALAR:
+                register_user(definition_of(function, kernel_of(function)))
+            elif function.kind is Kind.TABLE:
+                register_table(function.identity, partial(TableKernel, function))
+            else:
+                register_aggregate(function.identity, partial(UserAggregate, function))
             host.start()
 
     def _keep(self, sources: Sources) -> str:

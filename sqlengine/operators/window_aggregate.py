@@ -12,12 +12,13 @@ from parser.types import BIGINT, Column, Root, Schema, timestamp
 from planner.logical import AggregateCall, LogicalPlan, WindowAggregate, WindowAssign
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import truth
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.zones import timer_instants
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 from udf.aggregates import Accumulator, Aggregate, bind_aggregate
-from udf.vector import Vector
+from udf.vector import Errors, Vector, merge_errors
 
 # A window is known by its end as the clocks of its zone show it. Names with '#' cannot clash with SQL columns' here.
 _END, _START, _TIME, _FIRES = "#end", "#start", "#time", "#fires"
@@ -28,11 +29,14 @@ class WindowAggregateOperator:
     """Adds each row to the accumulators of its window and key, unless the window was over before the row came: such
     rows are late, dropped and counted (`late_rows`). A window is over when the watermark reaches its last millisecond.
 
+    A row for which an aggregate of a user fails leaves by the error port and counts for no other that comes behind that.
+
     Its rows (all +I) are ordered by the end of the window, then by the arrival of the key; before each of them the
     watermark had not reached the window's end. Every call also passes on the time."""
 
-    def __init__(self, node: WindowAggregate) -> None:
+    def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         self._node = node
+        self._owner = owner
         self._start, self._end, self._time = node.window_columns
         is_instant = node.input.schema.type(self._time).root is Root.TIMESTAMP_LTZ
         self._zone = _zone(node.input) if is_instant else "UTC"
@@ -48,19 +52,20 @@ class WindowAggregateOperator:
         self._table: KeyedTable = context.table("windows", Schema((end, *keys)), Schema(tuple(values)), self._node.keys)
 
     def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
         if batch.num_rows:
-            self._add(batch)
+            self._add(batch, output)
         due = self._table.due(_FIRES, batch.watermark)
         if len(due) == 0:
-            return [(0, batch.tick(self._node.schema))]
+            return [*output, (0, batch.tick(self._node.schema))]
         slots = self._table.in_order(due, _FIRES, _END)
-        result = self._fire(batch, slots)
+        output.append((0, self._fire(batch, slots, output)))
         self._table.remove(slots)
-        return [(0, result)]
+        return output
 
     def close(self) -> None: ...
 
-    def _add(self, batch: Batch) -> None:
+    def _add(self, batch: Batch, output: Output) -> None:
         fires = self._timers(batch)
         in_time = fires > batch.watermarks()
         if not in_time.all():
@@ -71,9 +76,13 @@ class WindowAggregateOperator:
             [batch.column(self._end), *(batch.column(k) for k in self._node.keys)], batch.num_rows
         )
         self._begin(batch, slots, is_new, fires)
+        good = np.ones(batch.num_rows, np.bool_)
         for i, (call, aggregate) in enumerate(zip(self._node.aggregates, self._aggregates, strict=True)):
             values = None if call.argument is None else batch.column(call.argument)
-            aggregate.update(self._accumulator(i), slots, values, _selected(call, batch))
+            errors = aggregate.update(self._accumulator(i), slots, values, _selected(call, batch) & good)
+            if errors is not None:
+                good &= ~errors.mask
+                output.append((ERROR_PORT, self._failed(batch, call, errors)))
         self._table.mark(np.unique(slots))
 
     def _timers(self, batch: Batch) -> IntArray:
@@ -94,25 +103,48 @@ class WindowAggregateOperator:
         prefix, columns = f"{i}#", self._table.columns
         return {name.removeprefix(prefix): column for name, column in columns.items() if name.startswith(prefix)}
 
-    def _fire(self, batch: Batch, slots: IntArray) -> Batch:
+    def _failed(self, rows: Batch, call: AggregateCall, errors: Errors) -> Batch:
+        bad = np.flatnonzero(errors.mask)
+        self._counters["rows_in_error"] += len(bad)
+        count = len(bad)
+        return dead_letters(
+            rows.take(bad),
+            owner=[self._owner] * count,
+            place=[""] * count,
+            subject=[str(call)] * count,
+            reason=[errors.reason(int(row)) for row in bad],
+        )
+
+    def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
         table = self._table
         end, *keys = table.key_arrays(slots)
-        results = [a.result(self._accumulator(i), slots) for i, a in enumerate(self._aggregates)]
+        vectors = [_vector(a.result(self._accumulator(i), slots)) for i, a in enumerate(self._aggregates)]
+        results = [v.values for v in vectors]
         schema = self._node.schema
         bounds = [pa.array(table.columns[_START][slots]), end, pa.array(table.columns[_TIME][slots])]
         window = [b.cast(schema.type(n).arrow) for b, n in zip(bounds, self._node.window_columns, strict=True)]
-        return replace(
+        fired = replace(
             batch.tick(schema),
             columns=(*keys, *results, *window),
             num_rows=len(slots),
             row_watermarks=table.columns[_FIRES][slots].astype(np.int64) - 1,
         )
+        errors = merge_errors([v.errors for v in vectors])
+        if errors is None:
+            return fired
+        call = next(c for c, v in zip(self._node.aggregates, vectors, strict=True) if v.errors is not None)
+        output.append((ERROR_PORT, self._failed(fired, call, errors)))
+        return replace(fired.take(np.flatnonzero(~errors.mask)), watermark=batch.watermark)
 
 
 def _bind(call: AggregateCall) -> Aggregate:
     if call.distinct:
         raise UnsupportedError(f"{call.function}(DISTINCT …) over windows is not supported yet")
     return bind_aggregate(call.function, () if call.argument_type is None else (call.argument_type,))
+
+
+def _vector(result: pa.Array | Vector) -> Vector:
+    return result if isinstance(result, Vector) else Vector(result)
 
 
 def _selected(call: AggregateCall, batch: Batch) -> BoolArray:

@@ -1,0 +1,101 @@
+"""LATERAL TABLE(f(x)): a table function joined to the rows that give its arguments."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnknownObject, UnsupportedError
+from parser.types import INT, Column, Schema
+from planner.binder import literals, pool, refusals
+from planner.binder.scalars import bind_condition, user_arguments, user_function
+from planner.binder.scope import Context, Field, Place, Scope, distinct_names
+from planner.catalog import Catalog, Function
+from planner.logical import Filter, LogicalPlan, TableFunction, Values
+from planner.scalar import Call, Literal, is_deterministic
+from udf.user import Kind, columns_of
+
+# What a table function in FROM is joined to when nothing stands before it: one row, whose column has no name.
+_ONE_ROW = Values(((Literal(0, INT.with_nullable(False)),),), Schema((Column("#", INT.with_nullable(False)),)))
+
+
+def table_function(node: exp.Expression, catalog: Catalog) -> tuple[Function, exp.Expression] | None:
+    """The user's table function of a relation, and its call; None for all other relations."""
+    if not isinstance(node, exp.Lateral | exp.TableFromRows):
+        return None
+    found = user_function(node.this, catalog)
+    return (found, node.this) if found is not None and found.user.kind is Kind.TABLE else None
+
+
+def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
+    """Whether a table function is joined. UnknownObject where the text says so and there is none of that name."""
+    if not isinstance(join, exp.Join):
+        return False
+    called = join.this.this if isinstance(join.this, exp.Lateral) else None
+    if isinstance(called, exp.Anonymous) and user_function(called, catalog) is None:
+        spelled = called.meta.get("name", called.name)
+        hint = "create it first: CREATE FUNCTION … LANGUAGE PYTHON"
+        raise UnknownObject(f"unknown table function '{spelled}'", hint=hint, position=position_of(called))
+    return table_function(join.this, catalog) is not None
+
+
+def alone(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
+    """A table function as the first relation of FROM: its arguments are constants."""
+    return _joined(_ONE_ROW, Scope(), node, context, outer=False)
+
+
+def join(plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context) -> tuple[LogicalPlan, Scope]:
+    """CROSS JOIN LATERAL TABLE(…), a comma, INNER or LEFT JOIN … ON TRUE."""
+    side = node.args.get("side")
+    if side not in (None, "LEFT") or node.args.get("method") or node.args.get("using"):
+        words = " ".join(str(w) for w in (node.args.get("method"), side, "JOIN") if w)
+        raise UnsupportedError(
+            f"{words} of a table function is not supported",
+            hint="use CROSS JOIN or LEFT JOIN … ON TRUE",
+            position=position_of(node),
+        )
+    joined, reach = _joined(plan, scope, node.this, context, outer=side == "LEFT")
+    on = node.args.get("on")
+    condition = literals.boolean(True) if on is None else bind_condition(on, Place(context, reach, "ON"))
+    if condition == literals.boolean(True):
+        return joined, reach
+    if side == "LEFT":
+        raise UnsupportedError(
+            "a LEFT JOIN of a table function on a condition is not supported",
+            hint="write ON TRUE, and the condition into the function",
+            position=position_of(on) if on is not None else None,
+        )
+    return Filter(joined, condition, context.salt((condition,))), reach
+
+
+def _joined(
+    plan: LogicalPlan, scope: Scope, node: exp.Expression, context: Context, *, outer: bool
+) -> tuple[LogicalPlan, Scope]:
+    found = table_function(node, context.catalog)
+    assert found is not None
+    function, called = found
+    refusals.check_arguments(called)
+    args, _, result = user_arguments(function, called, Place(context, scope, "a table function"))
+    deterministic = function.user.deterministic and all(map(is_deterministic, args))
+    call = Call(function.user.identity, args, result, deterministic, position_of(called))
+    given = columns_of(function.user)
+    fresh = distinct_names((name for name, _ in given), plan.schema.names)
+    columns = tuple(Column(n, kind) for n, (_, kind) in zip(fresh, given, strict=True))
+    salt = context.salt((call,))
+    made = TableFunction(plan, call, columns, outer, salt)
+    return made, Scope(scope.fields + _fields(node, function, [n for n, _ in given], columns))
+
+
+def _fields(node: exp.Expression, function: Function, own: list[str], columns: tuple[Column, ...]) -> tuple[Field, ...]:
+    """The function's columns as the query names them: AS t(a, b), else as the function does."""
+    alias = node.args.get("alias")
+    given = [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+    if given and len(given) != len(columns):
+        raise PlanError(
+            f"{len(given)} column names are given for {len(columns)} columns",
+            detail=f"the columns are {', '.join(own)}",
+            position=position_of(node),
+        )
+    relation = (node.alias,) if node.alias else (function.display,)
+    pairs = zip(given or own, columns, strict=True)
+    return tuple(Field(relation, name, pool.column(c.name, c.type)) for name, c in pairs)

@@ -1,0 +1,366 @@
+"""Functions of users in scripts: what a query gives, compared with the same in Python, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parser.errors import SqlError
+from parser.types import Schema
+from sqlengine.batch import Batch
+from sqlengine.script import open_runner, script_library
+from sqlengine.session import Session
+
+MODULE = """
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlengine import udaf, udf, udtf
+
+
+@dataclass
+class Point:
+    x: int
+    label: str | None
+
+
+class Word(NamedTuple):
+    text: str
+    length: int | None
+
+
+@udf
+def strict(n: int) -> int:
+    assert n is not None
+    return n + 1
+
+@udf
+def lenient(n: int | None) -> str:
+    return f"got {n}"
+
+@udf
+def nothing(n: int) -> int:
+    return None
+
+@udf
+def add(first: int, *rest: int) -> int:
+    return first + sum(rest)
+
+@udf
+def greet(name: str, greeting: str = "hello") -> str:
+    return f"{greeting} {name}"
+
+@udf
+def no_arguments() -> int:
+    return 42
+
+@udf(vectorized=True)
+def doubled(n: int) -> int:
+    if pc.any(pc.equal(n, 13)).as_py():
+        raise ValueError("thirteen")
+    if pc.any(pc.equal(n, 14)).as_py():
+        os._exit(1)
+    return pc.multiply(n, 2)
+
+@udf(input_types=["INT", "VARCHAR(10)"], result_type="DECIMAL(10, 2)")
+def explicit(a, b):
+    return None if a is None else Decimal(a) / 3 if b is None else Decimal(b)
+
+@udf
+def annotated(x: Annotated[Decimal, "DECIMAL(5, 1)"]) -> Annotated[Decimal, "DECIMAL(8, 3)"]:
+    return x / 7
+
+@udf
+def moved(p: Point) -> Point:
+    assert isinstance(p, Point)
+    return Point(p.x + 1, None if p.label is None else p.label.upper())
+
+@udf
+def pairs(values: list[int]) -> dict[str, list[int]]:
+    return {str(v): [v, v] for v in values}
+
+@udf
+def times(d: date, t: time, ts: datetime, i: timedelta) -> tuple[date, time, datetime, timedelta]:
+    return d + timedelta(days=1), t.replace(hour=23), ts + timedelta(microseconds=1), i * 2
+
+@udf
+def true_for_big(n: int) -> bool:
+    return n > 2
+
+@udtf
+def chunks(text: str) -> Iterator[Word]:
+    for part in text.split():
+        yield Word(part, len(part))
+
+@udtf
+def spread(n: int) -> Iterator[int]:
+    if n == 3:
+        raise ValueError("three")
+    if n == 4:
+        os._exit(4)
+    yield from range(n)
+
+@udaf
+class Weighted:
+    def create_accumulator(self) -> list[float]:
+        return [0.0, 0.0]
+
+    def accumulate(self, acc: list[float], value: float, weight: int) -> None:
+        acc[0] += value * weight
+        if weight < 0:
+            raise ValueError("a weight is not negative")
+        if weight == 99:
+            os._exit(9)
+        acc[1] += weight
+
+    def get_value(self, acc: list[float]) -> float | None:
+        return acc[0] / acc[1] if acc[1] else None
+
+@udaf
+class Longest:
+    def create_accumulator(self) -> str:
+        return ""
+
+    def accumulate(self, acc: str, text: str) -> str:
+        return text if len(text) > len(acc) else acc
+
+    def get_value(self, acc: str) -> str:
+        return acc
+"""
+NAMES = (
+    "strict lenient nothing add greet no_arguments doubled explicit annotated moved pairs times true_for_big chunks spread "
+    "Weighted Longest"
+).split()
+
+
+class Recorder:
+    """What a script gives: rows by statement, or the error."""
+
+    def __init__(self) -> None:
+        self.rows_of: dict[int, list[tuple[object, ...]]] = {}
+        self.errors: dict[int, SqlError] = {}
+
+    def schema(self, stmt: int, schema: Schema) -> None:
+        self.rows_of[stmt] = []
+
+    def rows(self, stmt: int, batch: Batch) -> None:
+        self.rows_of[stmt] += [tuple(row.values()) for row in batch.to_table().to_pylist()]
+
+    def done(self, stmt: int, message: str) -> None: ...
+
+    def error(self, stmt: int, error: SqlError) -> None:
+        self.errors[stmt] = error
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("script")
+    (folder / "mine.py").write_text(MODULE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def session(folder: Path) -> Iterator[Session]:
+    with open_runner(folder / "data") as runner, script_library(folder / "data", str(folder / "s.sql")) as library:
+        session = Session(runner, Recorder(), library=library)
+        creates = (f"CREATE TEMPORARY FUNCTION {n} AS 'mine.{n}' LANGUAGE PYTHON;" for n in NAMES)
+        session.run("".join(creates) + "SET 'job.on-error' = 'dead-letter';")
+        assert session.output.errors == {}  # type: ignore[attr-defined]
+        yield session
+
+
+def run(session: Session, sql: str) -> list[tuple[object, ...]]:
+    """The rows of one query; raises its error."""
+    session.output = recorder = Recorder()
+    session.run(sql)
+    if recorder.errors:
+        raise recorder.errors[0]
+    return recorder.rows_of[0]
+
+
+VALUES = "(VALUES (1, 'a'), (2, 'b c'), (3, CAST(NULL AS STRING)), (CAST(NULL AS INT), 'd')) AS t (n, s)"
+
+QUERIES = {
+    f"SELECT strict(n), lenient(n) FROM {VALUES}": [(2, "got 1"), (3, "got 2"), (4, "got 3"), (None, "got None")],
+    f"SELECT nothing(n) FROM {VALUES}": [(None,)],  # only the row that it is not asked for
+    f"SELECT add(n), add(n, 1, 2) FROM {VALUES} WHERE n < 3": [(1, 4), (2, 5)],
+    f"SELECT greet(s), greet(s, 'bye') FROM {VALUES} WHERE n = 1": [("hello a", "bye a")],
+    f"SELECT no_arguments() + n FROM {VALUES}": [(43,), (44,), (45,), (None,)],
+    f"SELECT doubled(n) FROM {VALUES}": [(2,), (4,), (6,), (None,)],
+    "SELECT doubled(n) FROM (VALUES (12), (13), (14), (15), (16)) AS t (n)": [(24,), (30,), (32,)],
+    f"SELECT explicit(n, CAST(n AS STRING)), explicit(n, CAST(NULL AS STRING)) FROM {VALUES}": [
+        (Decimal("1.00"), Decimal("0.33")),
+        (Decimal("2.00"), Decimal("0.67")),
+        (Decimal("3.00"), Decimal("1.00")),
+        (None, None),
+    ],
+    "SELECT annotated(2)": [(Decimal("0.286"),)],
+    f"SELECT moved(ROW(n, s)) FROM {VALUES} WHERE n > 1": [
+        ({"x": 3, "label": "B C"},),
+        ({"x": 4, "label": None},),
+    ],
+    "SELECT pairs(ARRAY[1, 2])": [([("1", [1, 1]), ("2", [2, 2])],)],
+    "SELECT times(DATE '2020-01-01', TIME '01:02:03', TIMESTAMP '2020-01-01 00:00:00', INTERVAL '2' SECOND)": [
+        (
+            {
+                "f0": dt.date(2020, 1, 2),
+                "f1": dt.time(23, 2, 3),
+                "f2": dt.datetime(2020, 1, 1, 0, 0, 0, 1),
+                "f3": 4000,
+            },
+        )
+    ],
+    f"SELECT n FROM {VALUES} WHERE true_for_big(n)": [(3,)],
+    f"SELECT n FROM {VALUES} WHERE s = 'a' AND NOT true_for_big(n)": [(1,)],
+    f"SELECT strict(strict(n)) FROM {VALUES} WHERE n IS NOT NULL": [(3,), (4,), (5,)],
+    # table functions
+    f"SELECT n, w, l FROM {VALUES}, LATERAL TABLE(chunks(s)) AS x (w, l)": [
+        (1, "a", 1),
+        (2, "b", 1),
+        (2, "c", 1),
+        (None, "d", 1),
+    ],
+    f"SELECT n, text FROM {VALUES} LEFT JOIN LATERAL TABLE(chunks(s)) ON TRUE WHERE n > 1": [
+        (2, "b"),
+        (2, "c"),
+        (3, None),
+    ],
+    "SELECT n, k FROM (VALUES (1), (3), (4), (2), (0)) AS t (n) LEFT JOIN LATERAL TABLE(spread(n)) AS x (k) ON TRUE": [
+        (1, 0),
+        (2, 0),
+        (2, 1),
+        (0, None),
+    ],
+    "SELECT a.f0, b.f0 FROM TABLE(spread(3 - 1)) AS a CROSS JOIN LATERAL TABLE(spread(a.f0 + 1)) AS b": [
+        (0, 0),
+        (1, 0),
+        (1, 1),
+    ],
+    f"SELECT x.* FROM {VALUES} JOIN LATERAL TABLE(chunks(s)) AS x ON x.text <> 'b' WHERE n = 2": [("c", 1)],
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_query(session: Session, query: str) -> None:
+    assert run(session, query) == QUERIES[query]
+
+
+REFUSED = {
+    "SELECT strict('a')": "parameter 'n' is BIGINT, but CHAR(1) NOT NULL given",
+    "SELECT strict()": "1 argument expected, but 0 given",
+    "SELECT greet('a', 'b', 'c')": "1 to 2 arguments expected, but 3 given",
+    "SELECT add()": "at least 1 arguments expected, but 0 given",
+    "SELECT chunks('a')": "'chunks' is a table function",
+    "SELECT f0 FROM LATERAL TABLE(strict(1))": "LATERAL is not supported",
+    "SELECT 1 FROM (VALUES (1)) AS t (n), LATERAL TABLE(no_such(n))": "unknown table function 'no_such'",
+    "SELECT no_such(1)": "unknown function 'no_such'",
+    "SELECT Weighted(1.0, 2) OVER () FROM (VALUES (1)) AS t (n)": "OVER is not supported",
+    "SELECT n FROM (VALUES (1)) AS t (n) WHERE Longest('a') = 'a'": "the aggregate 'longest' cannot stand in WHERE",
+    "SELECT n, k FROM (VALUES (1)) AS t (n) LEFT JOIN LATERAL TABLE(spread(n)) AS x (k) ON k > 1": "on a condition",
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_refusal(session: Session, query: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        run(session, query)
+    assert REFUSED[query] in f"{caught.value.message} {caught.value.detail}"
+    assert caught.value.position is not None
+
+
+def test_aggregate_over_windows(session: Session, folder: Path) -> None:
+    rows = [
+        ("a", 1.0, 1, "xx", 1), ("b", 5.0, 2, None, 2), ("a", 2.0, 3, "y", 3), ("a", 7.0, -1, "zzz", 3),
+        ("a", 7.0, 99, "wwww", 3), ("a", None, 4, "vvv", 4), ("a", 9.0, 4, "u", 14),
+    ]  # fmt: skip
+    lines = [json.dumps({"k": k, "v": v, "w": w, "s": s, "ts": f"2020-01-01 00:00:{at:02}"}) for k, v, w, s, at in rows]
+    (folder / "rows.json").write_text("\n".join(lines) + "\n")
+    session.output = recorder = Recorder()
+    session.run(f"""
+        CREATE TEMPORARY TABLE src (k STRING, v DOUBLE, w INT, s STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+        WITH ('connector' = 'filesystem', 'path' = '{folder}/rows.json', 'format' = 'json');
+        SELECT k, Weighted(v, w), Weighted(v, w) FILTER (WHERE w > 1), Longest(s), COUNT(*)
+        FROM TABLE(TUMBLE(TABLE src, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end""")
+    assert recorder.errors == {}
+    # Neither the negative weight nor the crash counts for anything: they are dead letters.
+    assert recorder.rows_of[1] == [("a", 1.75, 2.0, "vvv", 3), ("b", 5.0, 5.0, "", 1), ("a", 9.0, 9.0, "u", 1)]
+
+
+BAD = {
+    "def f(x) -> int: ...": "parameter 'x' has no type hint",
+    "def f(x: complex) -> int: ...": "parameter 'x': the hint complex has no SQL type",
+    "def f(x: int): ...": "the result has no type hint",
+    "def f(x: int) -> object: ...": "the result: the hint object has no SQL type",
+    "def f(x: int, *, y: int) -> int: ...": "parameter 'y' can only be given by name",
+    "def f(x: list) -> int: ...": "parameter 'x': the hint list has no SQL type",
+    "def f(x: Nowhere) -> int: ...": "a type hint cannot be resolved: name 'Nowhere' is not defined",
+    "f = 3": "it is no function",
+    "def g(x: int) -> int: ...": "module 'bad' has no 'f'",
+    "import no_such_module": "ModuleNotFoundError: No module named 'no_such_module' (bad.py, line 5)",
+    "raise ValueError('no')": "ValueError: no (bad.py, line 5)",
+    "def f(x: int) -> int": "SyntaxError: expected ':'",
+    "import os; os._exit(5)": "its process ended with code 5",
+    "@udf(result_type='NUMBER')\ndef f(x: int): ...": "the result: unknown type 'NUMBER'",
+    "@udf(input_types=['INT'])\ndef f(x, y) -> int: ...": "input_types has 1 types for 2 parameters",
+    "@udtf\ndef f(x: int) -> int: ...": "a table function gives rows",
+    "@udaf\nclass f: ...": "the class has no method create_accumulator",
+    "class P(NamedTuple):\n    a: set\ndef f(x: P) -> int: ...": "parameter 'x': field 'a': the hint set has no SQL type",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_module_is_refused_when_it_is_created(session: Session, folder: Path, text: str) -> None:
+    head = (
+        "from __future__ import annotations\nfrom typing import NamedTuple\nfrom sqlengine import udaf, udf, udtf\n\n"
+    )
+    (folder / "bad.py").write_text(head + text + "\n")
+    recorder: Any = Recorder()
+    session.output = recorder
+    session.run("CREATE TEMPORARY FUNCTION bad AS 'bad.f' LANGUAGE PYTHON")
+    error = recorder.errors[0]
+    assert error.message == "function 'bad.f' cannot be used"
+    assert BAD[text] in error.detail
+
+
+def test_show_describe_and_drop(session: Session) -> None:
+    recorder = Recorder()
+    session.output = recorder
+    session.run("""
+        CREATE TEMPORARY SYSTEM FUNCTION reverse AS 'mine.greet' LANGUAGE PYTHON USING FILE 'mine.py';
+        CREATE FUNCTION IF NOT EXISTS Perm AS 'mine.strict' LANGUAGE PYTHON;
+        SHOW USER FUNCTIONS LIKE 'p%';
+        SELECT REVERSE('ab'), default_database.perm(1);
+        DESCRIBE FUNCTION EXTENDED perm;
+        DROP TEMPORARY SYSTEM FUNCTION reverse;
+        DROP FUNCTION perm;
+        SELECT REVERSE('ab');
+        SELECT perm(1);
+        DROP FUNCTION perm;
+        CREATE FUNCTION f AS 'a.B' LANGUAGE JAVA;
+        CREATE FUNCTION f AS 'mine' LANGUAGE PYTHON;
+        CREATE FUNCTION f AS 'nowhere.f' LANGUAGE PYTHON""")
+    assert recorder.rows_of[2] == [("pairs",), ("perm",)]
+    assert recorder.rows_of[3] == [("hello ab", 2)]
+    facts = dict(recorder.rows_of[4])  # type: ignore[arg-type]
+    assert facts["signature"] == "strict(n BIGINT) -> BIGINT"
+    assert (facts["is temporary"], facts["kind"], facts["class name"]) == ("false", "SCALAR", "mine.strict")
+    assert recorder.rows_of[7] == [("ba",)]
+    assert [(n, e.message) for n, e in recorder.errors.items()] == [
+        (8, "unknown function 'perm'"),
+        (9, "function 'perm' does not exist"),
+        (10, "LANGUAGE JAVA is not supported"),
+        (11, "'mine' is not module.name"),
+        (12, "there is no module 'nowhere'"),
+    ]
