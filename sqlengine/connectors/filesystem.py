@@ -24,9 +24,9 @@ from planner.catalog import Table
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
 from sqlengine.connectors.filesystem_sink import FileSink
 from sqlengine.connectors.registry import connector, options_of
-from sqlengine.formats.lines import split_lines
+from sqlengine.formats.lines import Framed
 from sqlengine.formats.options import boolean, choice, duration
-from sqlengine.formats.registry import format_of
+from sqlengine.formats.registry import format_of, framing_of
 
 # One read takes at most so many bytes, but at least one line.
 _WINDOW = 8 << 20
@@ -89,7 +89,7 @@ def _path(table: Table) -> Path:
 
 
 class FileSource:
-    """A shard is a file by its path, an offset a byte. Whole lines only: a last line without a line break counts where
+    """A shard is a file by its path, an offset a byte. Whole records only: a last one without a line break counts where
     the file is read to its end and not followed.
 
     A file must only grow. One that is shorter than what was read, or was replaced by another, is an error: rotate by
@@ -97,6 +97,7 @@ class FileSource:
 
     def __init__(self, table: Table, path: Path, interval: int | None, follow: bool, clock: Callable[[], int]) -> None:
         self._table = table
+        self._framing = framing_of(table)
         self._root = path
         self._interval = interval
         self._follow = follow
@@ -136,19 +137,20 @@ class FileSource:
         return self._status(shard).st_size if self._follow else self._ends[shard]
 
     def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
-        """See `Source`. Lines from `offset` on; a replay gets exactly those before `until`."""
+        """See `Source`. Records from `offset` on; a replay gets exactly those before `until`."""
         if until is not None:
-            return self._chunk(shard, offset, self._bytes(shard, offset, until - offset))
+            data = self._bytes(shard, offset, until - offset)
+            return self._chunk(shard, offset, self._framing.split(data, complete=True))
         end = self._status(shard, offset).st_size if self._follow else self._end(shard)
         window = min(max(max_rows * self._line_bytes, _LEAST_WINDOW), _WINDOW)
         while offset < end:
             data = self._bytes(shard, offset, min(window, end - offset))
-            size = _cut(data, max_rows, complete=not self._follow and offset + len(data) == end)
-            if size:
-                return self._chunk(shard, offset, data[:size])
+            found = self._framing.split(data, complete=not self._follow and offset + len(data) == end)
+            if found.size:
+                return self._chunk(shard, offset, found.first(max_rows))
             if offset + len(data) == end:
-                return None  # an unfinished line
-            window *= 4  # a line that is longer
+                return None  # an unfinished record
+            window *= 4  # one that is longer
         return None
 
     def _end(self, shard: str) -> int:
@@ -168,14 +170,14 @@ class FileSource:
                 data += more
         return data
 
-    def _chunk(self, shard: str, offset: int, data: bytes) -> Chunk:
-        lines, starts = split_lines(data if data.endswith(b"\n") else data + b"\n")
-        self._line_bytes = len(data) * 5 // (len(lines) * 4) + 1
+    def _chunk(self, shard: str, offset: int, found: Framed) -> Chunk:
+        size, count, starts = found.size, len(found.records), found.starts + offset
+        self._line_bytes = size * 5 // (count * 4) + 1
         metadata = {
-            m.key: self._metadata(m.key, shard, starts + offset).cast(m.column.type.arrow, safe=False)
+            m.key: self._metadata(m.key, shard, starts).cast(m.column.type.arrow, safe=False)
             for m in self._table.metadata
         }
-        return Chunk(shard, offset, offset + len(data), len(lines), lines, offsets=starts + offset, metadata=metadata)
+        return Chunk(shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata)
 
     def _metadata(self, key: str, shard: str, offsets: npt.NDArray[np.int64]) -> pa.Array:
         if key == "offset":
@@ -224,13 +226,3 @@ def _files(root: Path) -> list[Path]:
         folders[:] = [f for f in folders if f[0] not in "._"]
         found += [Path(folder, n) for n in names if n[0] not in "._"]
     return sorted(found)
-
-
-def _cut(data: bytes, max_rows: int, *, complete: bool) -> int:
-    """How many bytes the first `max_rows` whole lines have; `complete` says that the last line needs no line break."""
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
-    if len(ends) >= max_rows:
-        return int(ends[max_rows - 1]) + 1
-    if complete:
-        return len(data)
-    return int(ends[-1]) + 1 if len(ends) else 0

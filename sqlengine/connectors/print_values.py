@@ -69,5 +69,7 @@ def _bytes(column: pa.Array) -> list[str]:
 
 
 def _texts(kind: DataType, column: pa.Array) -> list[str]:
+    if kind.root is Root.DECIMAL:
+        return [str(text) for text in column.cast(pa.string()).fill_null("null").to_pylist()]
     texts: list[str] = java_texts(column, kind).fill_null("null").to_pylist()
     return texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from parser.types import Schema
 from sqlengine.batch import Batch
+from sqlengine.formats.lines import Framing
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,10 @@ class Format(Protocol):
         PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder: ...
+
+
+@runtime_checkable
+class Frames(Protocol):
+    """What a format has besides, where the records of a file are not simply its lines."""
+
+    def framing(self, options: Mapping[str, str]) -> Framing: ...

@@ -14,21 +14,27 @@ from parser.errors import PlanError
 from parser.types import Schema
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
 from sqlengine.formats.csv_encode import CsvEncoder
+from sqlengine.formats.csv_lines import CsvFraming
 from sqlengine.formats.csv_values import Dialect, FromText, columns_at_once, from_text
+from sqlengine.formats.java import TRIM
 from sqlengine.formats.json_values import Unreadable
+from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import boolean, character, parse_options
 from sqlengine.formats.registry import format_, wanted
 
+_BOM = b"\xef\xbb\xbf"
+# What stands for another character behind an escape.
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+
 
 def delimiter(text: str) -> str:
-    """A single character; a tab may be written as an escape."""
-    return character(text.replace("\\t", "\t"))
+    """A single character; a tab or a line break may be written as an escape."""
+    return character(text.replace("\\t", "\t").replace("\\n", "\n").replace("\\r", "\r"))
 
 
 @format_("csv")
 class CsvFormat:
-    """Flink's CSV format. `write-bigdecimal-in-scientific-notation` is accepted without effect: decimals are always
-    written plainly."""
+    """Flink's CSV format."""
 
     name: ClassVar[str] = "csv"
     line_separated: ClassVar[bool] = True
@@ -38,10 +44,10 @@ class CsvFormat:
         "disable-quote-character": Option(boolean, default="false"),
         "allow-comments": Option(boolean, default="false", doc="records that begin with # give nothing"),
         "ignore-parse-errors": Option(boolean, default="false", doc="bad values are NULL, bad records are skipped"),
-        "array-element-delimiter": Option(default=";"),
+        "array-element-delimiter": Option(character, default=";"),
         "escape-character": Option(character),
         "null-literal": Option(doc="the text that stands for NULL"),
-        "write-bigdecimal-in-scientific-notation": Option(boolean, default="true"),
+        "write-bigdecimal-in-scientific-notation": Option(boolean, default="true", doc="100 as 1E+2"),
     }
 
     def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
@@ -49,6 +55,9 @@ class CsvFormat:
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         return CsvEncoder(schema, self._dialect(options))
+
+    def framing(self, options: Mapping[str, str]) -> Framing:
+        return CsvFraming(self._dialect(options))
 
     def _dialect(self, options: Mapping[str, str]) -> Dialect:
         values = parse_options(options, self.options, "format 'csv'")
@@ -63,6 +72,7 @@ class CsvFormat:
             elements=str(values["array-element-delimiter"]),
             comments=bool(values["allow-comments"]),
             lenient=bool(values["ignore-parse-errors"]),
+            scientific=bool(values["write-bigdecimal-in-scientific-notation"]),
         )
 
 
@@ -85,9 +95,10 @@ class CsvDecoder:
         self._width = len(schema)
         self._dialect = dialect
         self._places = [_Place(c.name, schema.index(c.name), from_text(c.type, dialect)) for c in columns]
+        self._needed = max((p.index + 1 for p in self._places), default=0)
 
     def decode(self, records: pa.Array) -> Decoded:
-        """See `Decoder`. An empty record and, where they are allowed, a comment gives nothing."""
+        """See `Decoder`. Where comments are allowed, they and empty records give nothing."""
         lines: list[list[str | None]] = []
         rows: list[int] = []
         bad: list[BadRecord] = []
@@ -105,11 +116,16 @@ class CsvDecoder:
 
     def _typed(self, lines: list[list[str | None]], rows: list[int], bad: list[BadRecord], total: int) -> Decoded:
         texts = [[line[p.index] for line in lines] for p in self._places]
+        if self._dialect.null is not None:  # of arrays and rows it stands for elements
+            texts = [t if c.type.children else self._with_nulls(t) for t, c in zip(texts, self._columns, strict=True)]
         columns = columns_at_once(texts, [c.type for c in self._columns])
         if columns is None:
             columns, rows = self._one_by_one(texts, rows, bad)
         index = None if len(rows) == total else np.array(rows, np.int64)
         return Decoded(columns, len(rows), index, tuple(sorted(bad, key=lambda b: b.row)))
+
+    def _with_nulls(self, texts: list[str | None]) -> list[str | None]:
+        return [None if t == self._dialect.null else t for t in texts]
 
     def _one_by_one(
         self, texts: list[list[str | None]], rows: list[int], bad: list[BadRecord]
@@ -139,15 +155,15 @@ class CsvDecoder:
             raise Unreadable(f"column '{place.name}': {error}") from None
 
     def _fields(self, record: bytes) -> list[str | None] | None:
-        """As many fields as the table has columns; None for a record that gives nothing."""
-        try:
-            text = record.decode()
-        except UnicodeDecodeError as error:
-            raise Malformed(f"malformed CSV: {error}") from None
-        if not text or (self._dialect.comments and text.lstrip().startswith("#")):
+        """The fields that the table has columns for, NULL where lenient reading misses one; None for a record that gives
+        nothing. Fields may be missing behind those that somebody reads, and one delimiter more may end the record."""
+        text = _text(record)
+        if self._dialect.comments and (not text.strip(TRIM) or text.lstrip(TRIM).startswith("#")):
             return None
         fields = self._split(text)
-        if len(fields) > self._width or (len(fields) < self._width and not self._dialect.lenient):
+        if len(fields) == self._width + 1 and text.endswith(self._dialect.delimiter):
+            del fields[-1]
+        if len(fields) > self._width or (len(fields) < self._needed and not self._dialect.lenient):
             raise Malformed(f"malformed CSV: {len(fields)} fields, the table has {self._width} columns")
         fields += [None] * (self._width - len(fields))
         return fields
@@ -155,25 +171,32 @@ class CsvDecoder:
     def _split(self, text: str) -> list[str | None]:
         dialect = self._dialect
         if (not dialect.quote or dialect.quote not in text) and (not dialect.escape or dialect.escape not in text):
-            fields: list[str | None] = list(text.split(dialect.delimiter))
-        else:
-            fields = list(split_quoted(text, dialect))
-        if dialect.null is not None:
-            return [None if f == dialect.null else f for f in fields]
-        return fields
+            return [*text.split(dialect.delimiter)]
+        return [*split_quoted(text, dialect)]
+
+
+def _text(record: bytes) -> str:
+    """The record without a byte order mark; a lone surrogate is a ?, as Java writes it."""
+    try:
+        return record.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        reason = str(error)
+    try:
+        return record.decode("utf-8", "surrogatepass").encode("utf-8", "replace").decode()
+    except UnicodeDecodeError:
+        raise Malformed(f"malformed CSV: {reason}") from None
 
 
 def split_quoted(text: str, dialect: Dialect) -> list[str]:
     """Fields of a record that has quotes or escapes. Python's reader is eight times faster, but knows no reasons, and
-    takes no raw line breaks and no long fields."""
-    if "\n" in text or "\r" in text:
+    takes no raw line breaks, no long fields, and n behind an escape for an n."""
+    if "\n" in text or "\r" in text or (dialect.escape and dialect.escape in text):
         return split_carefully(text, dialect)
     reader = csv.reader(
         [text],
         delimiter=dialect.delimiter,
         quotechar=dialect.quote or None,
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
-        escapechar=dialect.escape or None,
         strict=True,
     )
     try:
@@ -201,12 +224,15 @@ def split_carefully(text: str, dialect: Dialect) -> list[str]:
 
 def _bare(text: str, at: int, dialect: Dialect) -> tuple[str, int]:
     """The field from `at` to the next delimiter, and where that is."""
-    field = ""
+    parts: list[str] = []
     while at < len(text) and text[at] != dialect.delimiter:
-        at += text[at] == dialect.escape and at + 1 < len(text)
-        field += text[at]
+        if text[at] == dialect.escape and at + 1 < len(text):
+            at += 1
+            parts.append(_ESCAPED.get(text[at], text[at]))
+        else:
+            parts.append(text[at])
         at += 1
-    return field, at
+    return "".join(parts), at
 
 
 def _quoted(text: str, at: int, dialect: Dialect) -> tuple[str, int]:
@@ -214,7 +240,7 @@ def _quoted(text: str, at: int, dialect: Dialect) -> tuple[str, int]:
     parts: list[str] = []
     while at < len(text):
         if text[at] == dialect.escape and at + 1 < len(text):
-            parts.append(text[at + 1])
+            parts.append(_ESCAPED.get(text[at + 1], text[at + 1]))
             at += 2
         elif text[at] != dialect.quote:
             parts.append(text[at])
@@ -222,8 +248,15 @@ def _quoted(text: str, at: int, dialect: Dialect) -> tuple[str, int]:
         elif text.startswith(dialect.quote, at + 1):
             parts.append(dialect.quote)
             at += 2
-        elif at + 1 < len(text) and text[at + 1] != dialect.delimiter:
-            raise Malformed(f"malformed CSV: a quoted field goes on at character {at + 2}")
         else:
-            return "".join(parts), at + 1
+            return "".join(parts), _behind(text, at + 1, dialect)
     raise Malformed("malformed CSV: a quote is not closed")
+
+
+def _behind(text: str, at: int, dialect: Dialect) -> int:
+    """Where the delimiter behind a quoted field is: only space may come before it."""
+    while at < len(text) and text[at] in TRIM and text[at] != dialect.delimiter:
+        at += 1
+    if at < len(text) and text[at] != dialect.delimiter:
+        raise Malformed(f"malformed CSV: a quoted field goes on at character {at + 1}")
+    return at

@@ -11,7 +11,7 @@ from parser.errors import UnsupportedError
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.csv_values import Dialect
-from sqlengine.formats.texts import java_texts
+from sqlengine.formats.texts import java_texts, trimmed_texts
 
 # Flink does not look into longer texts: it quotes them.
 _LONGEST_BARE = 24
@@ -32,8 +32,8 @@ class CsvEncoder:
         self._schema = schema
         self._dialect = dialect
         special = max([dialect.delimiter, dialect.quote or "\0", "\r"])
-        # Flink quotes what holds any character up to the greatest of the special ones.
-        self._unsafe = f"[\\x{{0}}-\\x{{{ord(special):x}}}{_in_class(dialect.escape)}]"
+        # Flink quotes what holds any character up to the greatest of the special ones, or a backslash.
+        self._unsafe = f"[\\x{{0}}-\\x{{{ord(special):x}}}{_in_class(dialect.escape)}\\\\]"
         for column in schema:
             _check(column.type)
 
@@ -53,9 +53,8 @@ class CsvEncoder:
     def _texts(self, column: pa.Array, kind: DataType) -> pa.Array:
         if kind.root in (Root.ARRAY, Root.ROW):
             return pa.array([self._nested(v, kind) for v in self._elements(column, kind)], pa.string())
-        if kind.root is Root.DECIMAL:
-            # Without zeros at the end, and with an exponent where Java has one: 12.70 is 12.7, 100 is 1E+2.
-            return pa.array([None if v is None else str(v.normalize()) for v in column.to_pylist()], pa.string())
+        if kind.root is Root.DECIMAL and not self._dialect.scientific:
+            return trimmed_texts(column)
         return java_texts(column, kind)
 
     def _elements(self, column: pa.Array, kind: DataType) -> list[list[str | None] | None]:
@@ -81,7 +80,7 @@ class CsvEncoder:
         if pc.any(needed).as_py() is not True:
             return texts
         inner = pc.replace_substring(texts, escape, escape * 2) if escape else texts
-        inner = pc.replace_substring(inner, quote, (escape or quote) + quote)
+        inner = pc.replace_substring(inner, quote, quote * 2)
         return pc.if_else(needed, pc.binary_join_element_wise(quote, inner, quote, ""), texts)
 
 

@@ -25,7 +25,8 @@ _SHORT_TIME = re.compile(r"[0-9]{2}:[0-9]{2}")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How fields are separated and written; '' for `quote` and `escape` means none, `null` None that no text is NULL."""
+    """How fields are separated and written; '' for `quote` and `escape` means none, `null` None that no text is NULL;
+    `scientific`: whether a DECIMAL may have an exponent."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -34,6 +35,7 @@ class Dialect:
     elements: str = ";"
     comments: bool = False
     lenient: bool = False
+    scientific: bool = True
 
 
 def columns_at_once(texts: list[list[str | None]], kinds: list[DataType]) -> tuple[pa.Array, ...] | None:
@@ -148,9 +150,12 @@ def _nested(kind: DataType, dialect: Dialect) -> FromText:
     def array(text: str) -> list[object]:
         return [children[0](item) for item in split(text)] if text.strip(TRIM) else []
 
-    def row(text: str) -> dict[str, object]:
+    def row(text: str) -> dict[str, object] | None:
+        """Nothing is NULL; items beyond the fields are left out."""
+        if not text:
+            return None
         items = split(text)
-        if len(items) != len(children) and not dialect.lenient:
+        if len(items) < len(children) and not dialect.lenient:
             raise Unreadable(f"'{text[:60]}' has {len(items)} fields, not {len(children)}")
         given = [*items, *[None] * len(children)]
         pairs = zip(kind.names, children, given, strict=False)

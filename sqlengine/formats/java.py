@@ -16,7 +16,8 @@ _FLOATING = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[f
 _HEX_FLOATING = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+[fFdD]?")
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-_ROUND = Context(prec=100, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Wide enough for every DECIMAL.
+EXACT = Context(prec=100, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 # Java's String.trim takes everything up to the space, Python's strip takes more.
 TRIM = "".join(map(chr, range(33)))
@@ -75,7 +76,7 @@ def to_decimal(text: str, kind: DataType) -> Decimal | None:
     if value and value.adjusted() >= kind.precision - kind.scale:
         return None
     try:
-        rounded = value.quantize(Decimal(1).scaleb(-kind.scale), context=_ROUND)
+        rounded = value.quantize(Decimal(1).scaleb(-kind.scale), context=EXACT)
     except InvalidOperation:
         return None
     return rounded if rounded.adjusted() < kind.precision - kind.scale or not rounded else None

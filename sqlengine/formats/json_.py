@@ -22,8 +22,8 @@ from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
 from sqlengine.formats.json_encode import JsonEncoder, Writing
 from sqlengine.formats.json_fast import BatchFailed, BoolArray, ColumnFailed, FastReader, can_read, suspicious
 from sqlengine.formats.json_sieve import Sieve, is_object, merge_sieved
-from sqlengine.formats.json_values import Rules
-from sqlengine.formats.options import boolean, choice, parse_options
+from sqlengine.formats.json_values import Rules, holds_decimal
+from sqlengine.formats.options import boolean, choice, exactly, parse_options
 from sqlengine.formats.registry import format_, wanted
 from sqlengine.formats.times import ISO, SQL, text_buffers
 
@@ -41,39 +41,40 @@ _FEW = 500
 
 @format_("json")
 class JsonFormat:
-    """Flink's JSON format. Accepted without effect: `decode.json-parser.enabled` (there is one parser),
-    `map-null-key.*` (keys are never NULL here), `encode.decimal-as-plain-number` (they always are: 100.00, not 1E+2)."""
+    """Flink's JSON format."""
 
     name: ClassVar[str] = "json"
     line_separated: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
         "fail-on-missing-field": Option(boolean, default="false", doc="a record without a column's field is bad"),
         "ignore-parse-errors": Option(boolean, default="false", doc="bad values are NULL, bad records are skipped"),
-        "timestamp-format.standard": Option(choice(SQL, ISO), default=SQL),
-        "map-null-key.mode": Option(choice("FAIL", "DROP", "LITERAL"), default="FAIL"),
+        "timestamp-format.standard": Option(exactly(SQL, ISO), default=SQL),
+        "map-null-key.mode": Option(choice("FAIL", "DROP", "LITERAL"), default="FAIL", doc="keys are never NULL here"),
         "map-null-key.literal": Option(default="null"),
-        "encode.decimal-as-plain-number": Option(boolean, default="false"),
+        "encode.decimal-as-plain-number": Option(boolean, default="false", doc="100.00 instead of 1E+2"),
         "encode.ignore-null-fields": Option(boolean, default="false", doc="leave NULL columns out"),
-        "decode.json-parser.enabled": Option(boolean, default="true"),
+        "decode.json-parser.enabled": Option(boolean, default="true", doc="'false' writes numbers for a STRING anew"),
     }
 
     def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
         values = parse_options(options, self.options, "format 'json'")
         if values["fail-on-missing-field"] and values["ignore-parse-errors"]:
             raise PlanError("'fail-on-missing-field' and 'ignore-parse-errors' of format 'json' exclude each other")
-        standard = str(values["timestamp-format.standard"])
-        return JsonDecoder(
-            wanted(schema, columns),
-            standard,
-            ignore_errors=bool(values["ignore-parse-errors"]),
-            require_fields=bool(values["fail-on-missing-field"]),
+        rules = Rules(
+            str(values["timestamp-format.standard"]),
+            lenient=bool(values["ignore-parse-errors"]),
+            required=bool(values["fail-on-missing-field"]),
+            rewritten=not values["decode.json-parser.enabled"],
+            decimals=any(holds_decimal(c.type) for c in schema),
         )
+        return JsonDecoder(wanted(schema, columns), rules)
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         values = parse_options(options, self.options, "format 'json'")
         writing = Writing(
             standard=str(values["timestamp-format.standard"]),
             skip_nulls=bool(values["encode.ignore-null-fields"]),
+            plain=bool(values["encode.decimal-as-plain-number"]),
         )
         return JsonEncoder(schema, writing)
 
@@ -94,18 +95,14 @@ class _Split:
 class JsonDecoder:
     """Not for several threads: it remembers which columns hold values that arrow-rs does not read."""
 
-    def __init__(self, schema: Schema, standard: str, *, ignore_errors: bool, require_fields: bool) -> None:
+    def __init__(self, schema: Schema, rules: Rules) -> None:
         self._schema = schema
-        self._rules = Rules(standard, lenient=ignore_errors)
-        self._ignore, self._require = ignore_errors, require_fields
-        self._sieve = self._make_sieve(schema)
-        self._fixed = frozenset(c.name for c in schema if require_fields or not can_read(c.type))
-        self._alone = None if self._fixed else FastReader(schema, standard)
+        self._rules = rules
+        self._sieve = Sieve(schema, rules)
+        self._fixed = frozenset(c.name for c in schema if rules.required or not can_read(c.type))
+        self._alone = None if self._fixed else FastReader(schema, rules.standard)
         self._learned: dict[str, int] = {}
         self._splits: dict[frozenset[str], _Split] = {}
-
-    def _make_sieve(self, schema: Schema) -> Sieve:
-        return Sieve(schema, self._rules, ignore_errors=self._ignore, require_fields=self._require)
 
     def decode(self, records: pa.Array) -> Decoded:
         """See `Decoder`. An empty record gives nothing, an array of objects a row for each."""
@@ -191,7 +188,7 @@ class JsonDecoder:
             names = fast_schema.names + slow_schema.names
             self._splits[slow] = _Split(
                 FastReader(fast_schema, self._rules.standard),
-                self._make_sieve(slow_schema) if slow else None,
+                Sieve(slow_schema, self._rules) if slow else None,
                 tuple(names.index(c.name) for c in self._schema),
             )
         return self._splits[slow]

@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.int64]
 # From what arrow-rs read to the column, and the rows that are in doubt (None when none are).
 Finish = Callable[[pa.Array], tuple[pa.Array, BoolArray | None]]
 
-_OPEN, _CLOSE, _NEWLINE, _ZERO = ord("{"), ord("}"), ord("\n"), ord("0")
+_OPEN, _CLOSE, _COMMA, _NEWLINE, _ZERO = ord("{"), ord("}"), ord(","), ord("\n"), ord("0")
 _LOWER = np.uint8(32)
 
 
@@ -99,8 +99,8 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
     """The records that must not be given to arrow-rs, None when there are none. `joined` are all, by line breaks.
 
     Each record must begin with { and end with }, and have no { right after a }: else two objects on a line could make
-    up for a record that ran into the next one. A NUL, written out or as an escape, in a message of arrow-rs's would
-    end the process."""
+    up for a record that ran into the next one; and no comma before a }, which arrow-rs does not mind. A NUL, written out
+    or as an escape, in a message of arrow-rs's would end the process."""
     offsets, data = times.text_buffers(records)
     start, end = offsets[:-1], offsets[1:]
     empty = start == end
@@ -110,7 +110,7 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
         bad[full] = (data[start[full]] != _OPEN) | (data[end[full] - 1] != _CLOSE)
     else:
         bad = (data[start] != _OPEN) | (data[end - 1] != _CLOSE)
-    doubles, odd = _double_objects(joined), _odd_characters(joined)
+    doubles, odd = _odd_braces(joined), _odd_characters(joined)
     if len(doubles) or len(odd):
         line_ends = np.cumsum(end - start + 1)
         for row in np.unique(np.searchsorted(line_ends, doubles, side="right")):
@@ -119,13 +119,18 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
     return bad if bad.any() else None
 
 
-def _double_objects(joined: bytes) -> IntArray:
-    """Where a } has a { or space behind it in the same record."""
+def _odd_braces(joined: bytes) -> IntArray:
+    """Where a } has a { or space behind it in the same record, or a comma before it."""
     data = np.frombuffer(joined, np.uint8)
     closing = np.flatnonzero(data[:-1] == _CLOSE)
     behind = data[closing + 1]
     found = (behind == _OPEN) | ((behind <= 32) & (behind != _NEWLINE))
-    places: IntArray = closing[found]
+    if len(data):
+        closing, found = np.append(closing, len(data) - 1), np.append(found, False)
+    before = np.maximum(closing - 1, 0)
+    while (space := data[before] <= 32).any() and before[space].any():
+        before[space] = np.maximum(before[space] - 1, 0)
+    places: IntArray = closing[found | (data[before] == _COMMA)]
     return places
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,6 +23,9 @@ from sqlengine.formats.json_values import Convert, Rules, Unreadable, converter,
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
 _NULL = msgspec.Raw(b"null")
+
+# The texts of a record's columns.
+Fields: TypeAlias = Sequence[msgspec.Raw]
 
 
 @dataclass(frozen=True)
@@ -50,28 +54,19 @@ class _Rows:
 
 
 class Sieve:
-    """Reads the columns of `schema`. Where `ignore_errors`, a bad value is NULL and a malformed record gives nothing;
-    where `require_fields`, a record without one of the fields is bad."""
+    """Reads the columns of `schema`. Where `rules` are lenient, a bad value is NULL and a malformed record gives nothing;
+    where fields are required, a record without one of them is bad."""
 
-    def __init__(self, schema: Schema, rules: Rules, *, ignore_errors: bool, require_fields: bool) -> None:
+    def __init__(self, schema: Schema, rules: Rules) -> None:
         self.schema = schema
-        self._ignore = ignore_errors
-        self._require = require_fields
-        names = [f"f{i}" for i in range(len(schema))]
-        rename = {n: c.name for n, c in zip(names, schema, strict=True)}
-        raw = msgspec.defstruct("Raw", [(n, msgspec.Raw, _NULL) for n in names], rename=rename, gc=False)
-        exact = msgspec.defstruct("Exact", [(n, msgspec.Raw) for n in names], rename=rename, gc=False)
-        quick = msgspec.defstruct("Quick", [(n, _quick_type(c.type), None) for n, c in zip(names, schema, strict=True)],
-                                  rename=rename, gc=False)  # fmt: skip
-        self._raw = msgspec.json.Decoder(exact if require_fields else raw)
-        self._quick = msgspec.json.Decoder(quick)
-        self._getters = [attrgetter(n) for n in names]
+        self._rules = rules
+        self._decode, self._quick, self._getters = _structs(schema, rules)
         self._converters = [converter(c.type, rules) for c in schema]
         self._nullable = [nullable(c.type, rules) for c in schema]
 
     def read(self, records: Sequence[bytes], *, clean: bool = False) -> Sieved:
         """`clean` says that every record begins with { and ends with }: then they may be read together."""
-        columns = self._together(records) if clean and not self._require else None
+        columns = self._together(records) if clean and not self._rules.required else None
         if columns is not None:
             return Sieved(columns, np.arange(len(records)))
         return self._one_by_one(records)
@@ -79,6 +74,8 @@ class Sieve:
     def _together(self, records: Sequence[bytes]) -> tuple[pa.Array, ...] | None:
         """All columns, None when any record needs a closer look. A record cannot run into the next one: that would
         need a raw line break in a string, which msgspec refuses, or a { directly behind a }."""
+        if self._quick is None:
+            return None
         joined = b"\n".join(records)
         try:
             if not joined.isascii():
@@ -107,7 +104,7 @@ class Sieve:
                 out.bad.append(BadRecord(i, f"missing field {error}"))
             except Malformed as error:
                 out.malformed.add(i)
-                if not self._ignore:
+                if not self._rules.lenient:
                     out.bad.append(BadRecord(i, f"malformed JSON: {error}"))
         columns = tuple(pa.array([row[k] for row in out.values], c.type.arrow) for k, c in enumerate(self.schema))
         return Sieved(columns, np.array(out.rows, np.int64), tuple(out.bad), frozenset(out.malformed))
@@ -123,36 +120,81 @@ class Sieve:
         out.values += found
         out.rows += [i] * len(found)
 
-    def _objects(self, record: bytes) -> list[msgspec.Struct]:
+    def _objects(self, record: bytes) -> list[Fields]:
         try:
             record.decode()
-            return [self._raw.decode(record)]
+            return [self._decode(record)]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reason = str(error)
+        if self._rules.rewritten and record.strip(_SPACE) == b"null":
+            return []
         try:
             clean = normalise(record)
-            items = _array.decode(clean) if clean.startswith(b"[") else [clean]
-            return [self._raw.decode(item) for item in items]
-        except msgspec.ValidationError as error:
-            missing = re.match("Object missing required field `(.*?)`", str(error))
-            raise _MissingField(f"'{missing[1]}'") if missing else Malformed(str(error)) from None
         except (ValueError, RecursionError):
             raise Malformed(reason.removeprefix("JSON is malformed: ")) from None
+        items = [bytes(i) for i in _array.decode(clean)] if clean.startswith(b"[") else [clean]
+        return [fields for item in items if (fields := self._item(item)) is not None]
 
-    def _row(self, i: int, item: msgspec.Struct, out: _Rows) -> tuple[object, ...] | None:
+    def _item(self, item: bytes) -> Fields | None:
+        """The fields of one object; None for what gives no row."""
+        try:
+            return self._decode(item)
+        except msgspec.ValidationError as error:
+            missing = re.match("Object missing required field `(.*?)`", str(error))
+            if missing:
+                raise _MissingField(f"'{missing[1]}'") from None
+            if self._rules.lenient or (self._rules.rewritten and item == b"null"):
+                return None
+            raise Malformed(str(error)) from None
+
+    def _row(self, i: int, fields: Fields, out: _Rows) -> tuple[object, ...] | None:
         values: list[object] = []
-        for get, column, convert in zip(self._getters, self.schema, self._converters, strict=True):
-            raw = bytes(get(item))
+        for given, column, convert in zip(fields, self.schema, self._converters, strict=True):
+            raw = bytes(given)
             try:
                 values.append(None if raw == b"null" else convert(raw))
             except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
-                if not self._ignore:
+                if not self._rules.lenient:
                     out.bad.append(BadRecord(i, f"column '{column.name}': {error}"))
                     return None
                 values.append(None)
         return tuple(values)
 
 
+def _structs(
+    schema: Schema, rules: Rules
+) -> tuple[Callable[[bytes], Fields], msgspec.json.Decoder[msgspec.Struct] | None, list[Callable[[object], object]]]:
+    """How a record's fields are read, and how those of many records are read together (None where they cannot be, for
+    the sake of a name that msgspec does not take), with a getter for each column."""
+    if any(_NO_NAME.search(name) for name in schema.names):
+        return _by_name(schema.names, rules), None, []
+    names = [f"f{i}" for i in range(len(schema))]
+    rename = {n: c.name for n, c in zip(names, schema, strict=True)}
+    given = [(n, msgspec.Raw) if rules.required else (n, msgspec.Raw, _NULL) for n in names]
+    quick = [(n, _quick_type(c.type), None) for n, c in zip(names, schema, strict=True)]
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Given", given, rename=rename, gc=False))
+    getters: list[Callable[[object], object]] = [attrgetter(n) for n in names]
+
+    def fields(record: bytes) -> Fields:
+        found = decoder.decode(record)
+        return [getattr(found, n) for n in names]
+
+    return fields, msgspec.json.Decoder(msgspec.defstruct("Quick", quick, rename=rename, gc=False)), getters
+
+
+def _by_name(names: Sequence[str], rules: Rules) -> Callable[[bytes], Fields]:
+    def fields(record: bytes) -> Fields:
+        found = _fields.decode(record)
+        missing = [n for n in names if n not in found] if rules.required else []
+        if missing:
+            raise _MissingField(f"'{missing[0]}'")
+        return [found.get(n, _NULL) for n in names]
+
+    return fields
+
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NO_NAME = re.compile('["\\\\\x00-\x1f]')
 _array = msgspec.json.Decoder(list[msgspec.Raw])
 _any_object = msgspec.json.Decoder(msgspec.defstruct("Any", []))
 
@@ -207,8 +249,8 @@ class _Number(str):
 
 def normalise(record: bytes) -> bytes:
     """The same JSON without what Flink accepts and msgspec refuses: a byte order mark, raw control characters and lone
-    surrogates in strings (these become ?). ValueError where it is no object or array of them, or invalid UTF-8."""
-    text = record.removeprefix(_BOM).strip(_SPACE).decode()
+    surrogates in strings, also as bytes (these become ?). ValueError where it is no object or array of them, or invalid UTF-8."""
+    text = record.removeprefix(_BOM).strip(_SPACE).decode("utf-8", "surrogatepass")
     value = json.loads(text, strict=False, parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
     if not isinstance(value, dict | list):
         raise ValueError("not an object")

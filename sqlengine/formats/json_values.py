@@ -16,7 +16,7 @@ import msgspec
 from parser.errors import UnsupportedError
 from parser.types import DataType, Root
 from sqlengine.formats import times
-from sqlengine.formats.java import TRIM, base64, is_decimal, java_double, java_float, to_decimal
+from sqlengine.formats.java import EXACT, TRIM, base64, is_decimal, java_double, java_float, to_decimal
 
 # From the text of a JSON value (bytes, without space around it) to what pyarrow takes for the column's Arrow type.
 Convert = Callable[[bytes], object]
@@ -35,11 +35,21 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Rules:
-    """What the format's options change: `standard` of timestamps, and whether bad values inside arrays, maps and rows
-    are NULL."""
+    """What the format's options change: `standard` of timestamps, whether bad values inside arrays, maps and rows are
+    NULL, whether rows must have all their fields, and whether a number for a STRING is written anew, as Flink does
+    without its streaming parser (1.50 is then 1.5). `decimals`: the table has a DECIMAL, and then numbers that are
+    written anew are no doubles (1e2 is 1E+2 and not 100.0)."""
 
     standard: str = times.SQL
     lenient: bool = False
+    required: bool = False
+    rewritten: bool = False
+    decimals: bool = False
+
+
+def holds_decimal(kind: DataType) -> bool:
+    """Whether it is a DECIMAL or has one inside."""
+    return kind.root is Root.DECIMAL or any(map(holds_decimal, kind.children))
 
 
 def converter(kind: DataType, rules: Rules) -> Convert:
@@ -49,7 +59,7 @@ def converter(kind: DataType, rules: Rules) -> Convert:
     if root in _BITS:
         return _integer(kind)
     if root in (Root.CHAR, Root.VARCHAR):
-        return string
+        return _string(rules)
     if kind.is_binary:
         return _binary
     if kind.is_timestamp:
@@ -65,13 +75,21 @@ def quoted(raw: bytes, kind: DataType) -> Unreadable:
     return Unreadable(f"{shown} is not {'an' if str(kind)[0] in 'AI' else 'a'} {kind}")
 
 
-def string(raw: bytes) -> str:
+def _string(rules: Rules) -> Convert:
     """Text as it is, numbers and booleans as they are written, arrays and objects as compact JSON."""
-    if raw[0] == 0x22:
-        return _text.decode(raw)
-    if raw[0] in b"[{":
-        return _compact(json.loads(raw, parse_int=int, parse_float=_Double))
-    return str(raw, "ascii")
+    fraction: Callable[[str], object] = Decimal if rules.decimals else _Double
+
+    def convert(raw: bytes) -> str:
+        if raw[0] == 0x22:
+            return _text.decode(raw)
+        if raw[0] in b"[{":
+            return _compact(json.loads(raw, parse_int=int, parse_float=fraction))
+        if rules.rewritten and raw[0] in b"-0123456789":
+            number = json.loads(raw, parse_int=int, parse_float=fraction)
+            return java_double(number) if isinstance(number, float) else _compact(number)
+        return str(raw, "ascii")
+
+    return convert
 
 
 class _Double(float):
@@ -89,6 +107,8 @@ def _compact(value: object) -> str:
             return "[" + ",".join(map(_compact, value)) + "]"
         case _Double():
             return java_double(value) if math.isfinite(value) else f'"{java_double(value)}"'
+        case Decimal():
+            return str(EXACT.normalize(value))
         case str():
             return _quote(value)
     return json.dumps(value)
@@ -250,6 +270,8 @@ def _row(kind: DataType, rules: Rules) -> Convert:
         if raw[0] != 0x7B:
             raise quoted(raw, kind)
         held = _object.decode(raw)
+        if rules.required and (missing := next((n for n, _ in fields if n not in held), None)) is not None:
+            raise Unreadable(f"missing field '{missing}'")
         return {name: field(bytes(held[name])) if name in held else None for name, field in fields}
 
     return convert

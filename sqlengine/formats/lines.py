@@ -1,13 +1,59 @@
-"""Records that are lines: from bytes to an Arrow array without a Python object per line."""
+"""Files of records: where one ends and the next begins, from bytes to an Arrow array without a Python object per line."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+IntArray = npt.NDArray[np.int64]
 
-def split_lines(data: bytes) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+
+@dataclass(frozen=True)
+class Framed:
+    """Whole records: `records` without what separates them, where each begins, and where the next one would."""
+
+    records: pa.Array
+    starts: IntArray
+    ends: IntArray
+
+    @property
+    def size(self) -> int:
+        """How many bytes the records take."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    def first(self, count: int) -> Framed:
+        return self if count >= len(self.ends) else Framed(self.records[:count], self.starts[:count], self.ends[:count])
+
+
+class Framing(Protocol):
+    """How a format tells the records of a file from each other."""
+
+    def split(self, data: bytes, *, complete: bool) -> Framed:
+        """The whole records at the beginning of `data`, which begins with one. `complete` says that nothing comes behind
+        it: then the last record needs no end of its own."""
+
+
+class LineFraming:
+    """A record is a line; a CR before the line break is not part of it."""
+
+    def split(self, data: bytes, *, complete: bool) -> Framed:
+        if complete and data and not data.endswith(b"\n"):
+            records, starts = split_lines(data + b"\n")
+            return Framed(records, starts, _ends(starts, len(data)))
+        data = data[: data.rfind(b"\n") + 1]
+        records, starts = split_lines(data)
+        return Framed(records, starts, _ends(starts, len(data)))
+
+
+def _ends(starts: IntArray, size: int) -> IntArray:
+    return np.append(starts[1:], size) if len(starts) else starts
+
+
+def split_lines(data: bytes) -> tuple[pa.Array, IntArray]:
     """The lines of `data`, each of which ends with a line break (or CR LF), without it, and where each begins."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
     starts = np.zeros(len(ends), np.int64)

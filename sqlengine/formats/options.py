@@ -67,6 +67,17 @@ def choice(*values: str) -> Callable[[str], str]:
     return parse
 
 
+def exactly(*values: str) -> Callable[[str], str]:
+    """One of `values` as they are written."""
+
+    def parse(text: str) -> str:
+        if text not in values:
+            raise ValueError("expected " + " or ".join(f"'{v}'" for v in values))
+        return text
+
+    return parse
+
+
 def character(text: str) -> str:
     if len(text) != 1:
         raise ValueError("expected a single character")

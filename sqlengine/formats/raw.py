@@ -90,19 +90,43 @@ class _TextCodec:
         if self._kind.is_binary:
             return Decoded((records,), len(records))
         try:
-            if self._charset in ("utf-8", "ascii"):
+            if self._charset == "utf-8":
                 return Decoded((records.cast(pa.string()),), len(records))
         except pa.ArrowInvalid:
             pass  # not UTF-8: one by one
-        texts = [r.decode(self._charset, "replace") for r in records.to_pylist()]
+        texts = [_decode(r, self._charset) for r in records.to_pylist()]
         return Decoded((pa.array(texts, pa.string()),), len(records))
 
     def encode(self, batch: Batch) -> pa.Array:
         column = batch.columns[0]
         if self._kind.is_string and self._charset != "utf-8":
-            texts = [None if t is None else t.encode(self._charset, "replace") for t in column.to_pylist()]
+            texts = [None if t is None else _encode(t, self._charset) for t in column.to_pylist()]
             column = pa.array(texts, pa.binary())
         return column.cast(pa.binary()).fill_null(b"")
+
+
+def _decode(record: bytes, charset: str) -> str:
+    """As Java reads it: UTF-16 is big-endian where no mark says otherwise."""
+    if charset == "utf-16" and record[:2] not in (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE):
+        charset = "utf-16-be"
+    return record.decode(charset, "java-replace" if charset == "utf-8" else "replace")
+
+
+def _encode(text: str, charset: str) -> bytes:
+    if charset == "utf-16" and text:
+        return codecs.BOM_UTF16_BE + text.encode("utf-16-be")
+    return text.encode(charset, "replace") if text else b""
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    """U+FFFD, one for the three bytes of a surrogate."""
+    assert isinstance(error, UnicodeDecodeError)
+    part = error.object[error.start : error.start + 3]
+    surrogate = len(part) == 3 and part[0] == 0xED and part[1] >= 0xA0 and part[1] < 0xC0 and 0x80 <= part[2] < 0xC0
+    return "\ufffd", error.start + 3 if surrogate else error.end
+
+
+codecs.register_error("java-replace", _replace)
 
 
 class _NumberCodec:

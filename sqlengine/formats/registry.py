@@ -13,7 +13,8 @@ import pyarrow as pa
 from parser.errors import PlanError
 from parser.types import Column, Schema
 from planner.catalog import Table
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Frames
+from sqlengine.formats.lines import Framing, LineFraming
 from sqlengine.formats.options import did_you_mean
 
 _formats: dict[str, Format] = {}
@@ -74,6 +75,12 @@ def encoder_for(table: Table) -> Encoder:
     """Writes batches of the table's physical columns."""
     found, options = format_of(table)
     return found.encoder(table.physical, options)
+
+
+def framing_of(table: Table) -> Framing:
+    """How the records of a file are told from each other: by lines, unless the table's format knows better."""
+    found, options = format_of(table)
+    return found.framing(options) if isinstance(found, Frames) else LineFraming()
 
 
 class _NothingToDecode:

@@ -61,8 +61,11 @@ CASES: list[tuple[str, dict[str, str], tuple[object, ...] | str | None]] = [
     ('1,"a""b",c', APOSTROPHE, (1, '"a""b"', "c")),
     ("1,'a,b'", NO_QUOTE, (1, "'a", "b'")),
     ('1,"a"b,c', NO_QUOTE, (1, '"a"b', "c")),
-    # Not Flink's: it takes an empty line for a record of one field.
-    ("", {}, None),
+    ("", {}, "malformed CSV: 1 fields"),
+    ("", {"allow-comments": "true"}, None),
+    ("1,a,b,", {}, (1, "a", "b")),
+    ("1,a,b,,", {}, "malformed CSV: 5 fields"),
+    ('1,"a\nb\r\n",c', {}, (1, "a\nb\r\n", "c")),
 ]
 
 

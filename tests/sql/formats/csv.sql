@@ -1,6 +1,5 @@
 CREATE TABLE people (id INT, name STRING, age INT, born DATE, alive BOOLEAN)
 WITH ('connector' = 'filesystem', 'path' = '${DATA}/people.csv', 'format' = 'csv', 'csv.ignore-parse-errors' = 'true');
--- differs: a record is a line, also between quotes
 SELECT * FROM people;
 SELECT name FROM people WHERE age > 30;
 CREATE TABLE semi (id INT, s STRING, d DOUBLE)

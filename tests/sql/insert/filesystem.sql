@@ -8,7 +8,6 @@ WITH ('connector' = 'filesystem', 'path' = '${OUT}/json', 'format' = 'json');
 INSERT INTO out_json SELECT id, a, s, m, ts, dt, bo, d FROM t;
 SELECT * FROM out_json;
 CREATE TABLE out_text (line STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/json', 'format' = 'raw');
--- differs: the same JSON values in other words: plain numbers with the zeros of their scale, no escaped characters
 SELECT * FROM out_text;
 CREATE TABLE out_csv (id INT, s STRING, m DECIMAL(10, 2), ts TIMESTAMP(3), bo BOOLEAN, f FLOAT)
 WITH ('connector' = 'filesystem', 'path' = '${OUT}/csv', 'format' = 'csv');

@@ -1,0 +1,53 @@
+"""Where CSV records end in a file: a line break between quotes, or behind an escape, does not end one."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+
+from sqlengine.formats.csv_values import Dialect
+from sqlengine.formats.lines import Framed, LineFraming
+
+_LINES = LineFraming()
+_END = rb"(?:\r\n|\n|\r)"
+
+
+class CsvFraming:
+    """A record ends with LF, CR LF or CR. A quote counts at the beginning of a field only; a record whose quote is not
+    closed goes on to the end of the file."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._special = [c.encode() for c in (dialect.quote, dialect.escape) if c]
+        self._record = re.compile(_pattern(dialect), re.DOTALL)
+
+    def split(self, data: bytes, *, complete: bool) -> Framed:
+        """See `Framing`."""
+        if b"\r" not in data and not any(c in data for c in self._special):
+            return _LINES.split(data, complete=complete)
+        records: list[bytes] = []
+        ends: list[int] = []
+        at, match = 0, self._record.match
+        while (found := match(data, at)) is not None:
+            if not complete and found[2] == b"\r" and found.end() == len(data):
+                break  # an LF may follow
+            records.append(found[1])
+            ends.append(at := found.end())
+        if complete and at < len(data):
+            records.append(data[at:])
+            ends.append(len(data))
+        starts = np.array([0, *ends[:-1]][: len(ends)], np.int64)
+        return Framed(pa.array(records, pa.binary()), starts, np.array(ends, np.int64))
+
+
+def _pattern(dialect: Dialect) -> bytes:
+    """A record (group 1) and its end (group 2)."""
+    delimiter, quote, escape = (re.escape(c.encode()) for c in (dialect.delimiter, dialect.quote, dialect.escape))
+    escaped = escape + b".|" if escape else b""
+    rest = rb"(?:%s(?!%s)[^\r\n])*+" % (escaped, delimiter)
+    field = rest
+    if quote:
+        inside = rb"(?:%s%s%s|(?!%s)%s.)*+" % (escaped, quote, quote, quote, b"(?!%s)" % escape if escape else b"")
+        field = b"(?:%s%s%s%s|(?!%s)%s)" % (quote, inside, quote, rest, quote, rest)
+    return rb"(%s(?:%s%s)*+)(%s)" % (field, delimiter, field, _END)
