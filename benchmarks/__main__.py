@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from benchmarks import changes, footprint, planning, rules_gen, rules_real
+from benchmarks import changes, footprint, functions, planning, rules_gen, rules_real
 from benchmarks.page import Section, show, write
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_gen_flink": rules_gen.run_flink,
     "changes": changes.run,
     "footprint": footprint.run,
+    "functions": functions.run,
     "planning": planning.run,
 }
 # Needs a Java and minutes: only by name.

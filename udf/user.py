@@ -72,6 +72,11 @@ class UserFunction:
         return f"{self.place.rpartition('.')[2]}({', '.join(shown)}) -> {self.result}"
 
 
+def is_user(name: str) -> bool:
+    """Whether a name that a plan calls is the identity of a user's function."""
+    return "@" in name
+
+
 @lru_cache(maxsize=4096)
 def type_named(text: str) -> DataType:
     return parse_type(text)

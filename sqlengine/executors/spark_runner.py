@@ -18,7 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from parser.errors import ExecutionError, SqlError
+from parser.errors import ExecutionError, SqlError, UnsupportedError
+from planner.logical import LogicalPlan, calls_of
 from planner.logical import Sink as SinkPlan
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
@@ -35,6 +36,7 @@ from sqlengine.executors.spark_sources import DriverSources, SourceStage, Work, 
 from sqlengine.executors.spark_worker import SparkPlan
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.results import ResultSink
+from udf.user import is_user
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +80,7 @@ class ScriptRunner:
     def run(self, sinks: Sequence[SinkPlan], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
         """Runs until all sources are read to their end; gives the number of rows read. UnsupportedError for what Spark
         cannot run, RowsFailed for a row in error unless 'job.on-error' sets it aside."""
+        _refuse_users(sinks)
         plan = lower(merge(Graph(), {sinks[0].job: sinks}))
         cut = cut_plan(plan)
         _check(cut, self._patterns)
@@ -145,6 +148,20 @@ def _check(cut: CutPlan, patterns: Path) -> None:
     """Builds every operator once here, so that what cannot be built is said as the embedded executor says it."""
     for fragment in [*cut.sources.values(), *([cut.keyed] if cut.keyed else [])]:
         FragmentOperator(fragment, factory_for(patterns))
+
+
+def _refuse_users(sinks: Sequence[SinkPlan]) -> None:
+    """A function of a user runs beside the process that it was loaded in."""
+    waiting: list[LogicalPlan] = list(sinks)
+    while waiting:
+        node = waiting.pop()
+        called = next((name for name in sorted(calls_of(node)) if is_user(name)), None)
+        if called is not None:
+            raise UnsupportedError(
+                f"the function {called.partition('@')[0]} of a user cannot be called on Spark yet",
+                hint="leave out --on spark: the embedded executor runs it",
+            )
+        waiting += node.inputs
 
 
 def _batches(works: Iterable[Work]) -> Iterator[tuple[list[Work], bool]]:

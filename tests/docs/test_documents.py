@@ -12,6 +12,8 @@ from sqlengine.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")])
+# Modules of users: their first line says where they are.
+MODULE = re.compile(r"^```python\n# (functions/\w+\.py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TOPIC = re.compile(r"'topic'\s*=\s*'([^']+)'\s*,")
 WITH_SQL = [d for d in DOCUMENTS if BLOCK.search(d.read_text(encoding="utf-8"))]
@@ -19,9 +21,13 @@ WITH_SQL = [d for d in DOCUMENTS if BLOCK.search(d.read_text(encoding="utf-8"))]
 
 @pytest.mark.parametrize("document", WITH_SQL, ids=lambda p: p.name)
 def test_sql_of_the_document_runs(document: Path, tmp_path: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    for name, source in MODULE.findall(text):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(source)
     engine = Engine(Config(data=tmp_path))
     try:
-        for number, block in enumerate(BLOCK.findall(document.read_text(encoding="utf-8"))):
+        for number, block in enumerate(BLOCK.findall(text)):
             for topic in TOPIC.findall(block):
                 engine.broker.create_topic(topic, if_not_exists=True)
             assert engine.submit(f"block{number}", block).status == "added"
