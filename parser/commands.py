@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from parser.cursor import near
 from parser.ddl import create, drop
 from parser.lexer import Token
 from parser.queries import Queries
@@ -22,7 +23,9 @@ def statement(cursor: Queries) -> Statement:
         refuse(cursor)
         parse = _STATEMENTS.get(cursor.token.word)
         if parse is None:
-            raise cursor.unexpected("expected a statement, such as SELECT, INSERT INTO or CREATE TABLE")
+            known = ("SELECT", "WITH", "VALUES", *_STATEMENTS)
+            hint = near(cursor.token.word, known)
+            raise cursor.unexpected("expected a statement, such as SELECT, INSERT INTO or CREATE TABLE", hint)
         found = parse(cursor)
     cursor.end()
     return found
@@ -40,17 +43,19 @@ def insert(cursor: Queries) -> Insert:
     if cursor.at("OVERWRITE"):
         raise cursor.unsupported("INSERT OVERWRITE", "use INSERT INTO: streams only append")
     cursor.expect("INTO")
+    named = cursor.token
     target = cursor.path("the name of a table")
+    subject = cursor.span(named)
     if cursor.at("/*+"):
         raise cursor.unsupported("a hint at the target of INSERT", "write the options into CREATE TABLE")
     if cursor.at("PARTITION"):
         raise cursor.unsupported("INSERT INTO … PARTITION", "select the values of the partition's columns")
-    named = cursor.at("(") and not cursor.at_query()
-    columns = cursor.wrapped(lambda: cursor.name("a column").text) if named else []
+    columns = cursor.wrapped(lambda: cursor.name("a column")) if cursor.at("(") and not cursor.at_query() else []
     query = cursor.query()
     if cursor.at("ON", "CONFLICT"):
         raise cursor.unsupported("ON CONFLICT", "the last row of a primary key wins")
-    return Insert(target, tuple(columns), query, position=first.position, sql=cursor.sql_from(first))
+    names, places = tuple(c.text for c in columns), tuple(c.position for c in columns)
+    return Insert(target, names, query, places, position=first.position, sql=cursor.sql_from(first), subject=subject)
 
 
 def _execute(cursor: Queries) -> Statement:
@@ -119,8 +124,10 @@ def _describe(cursor: Queries) -> Describe:
     first = cursor.advance()
     function = cursor.take("FUNCTION")
     extended = cursor.take("EXTENDED")
+    named = cursor.token
     name = cursor.path("the name of a function" if function else "the name of a table or view")
-    return Describe(name, function, extended, position=first.position, sql=cursor.sql_from(first))
+    subject = cursor.span(named)
+    return Describe(name, function, extended, position=first.position, sql=cursor.sql_from(first), subject=subject)
 
 
 def _use(cursor: Queries) -> Use:

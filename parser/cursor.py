@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from difflib import get_close_matches
 from typing import TypeVar
 
 from sqlglot import exp
@@ -17,6 +18,22 @@ Node = TypeVar("Node", bound=exp.Expression)
 
 # Deeper nesting than people or generators write; every level costs the parser and the binder some Python frames.
 MAX_DEPTH = 120
+_CLAUSES = (
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "JOIN",
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+    "ON",
+    "WINDOW",
+)
+_STATEMENTS = ("SELECT", "INSERT", "CREATE", "DROP", "SET", "RESET", "SHOW", "DESCRIBE", "EXPLAIN", "EXECUTE", "USE")
+_BEHIND_COLUMNS = (",", "FROM", "AS", "=", "<>", "<", ">", "<=", ">=")
 
 
 def mark(node: Node, token: Token, last: Token | None = None) -> Node:
@@ -78,13 +95,25 @@ class Cursor:
         """The last token of `words`, which must follow."""
         for word in words:
             if self.token.word != word:
-                raise self.unexpected(f"expected {word}")
+                raise self.unexpected(f"expected {word}", near(self.token.word, (word,)))
             token = self.advance()
         return token
 
     def unexpected(self, detail: str, hint: str | None = None) -> ParseError:
         """The error to raise where the current token cannot stand."""
+        hint = hint or self._guess()
         return ParseError(f"unexpected {self.token}", detail=detail, hint=hint, position=self.token.position)
+
+    def _guess(self) -> str | None:
+        """What was probably meant by a token that cannot stand where it does."""
+        token, before = self.token, self.previous if self.index else None
+        if token.word == "=" and before is not None and before.word == "=":
+            return "equality is written with one ="
+        if before is not None and before.word == "," and (token.word in _CLAUSES or self.at_end or token.word == ")"):
+            return "remove the comma before it"
+        if token.word in RESERVED and token.is_name and self.peek().word in _BEHIND_COLUMNS:
+            return f"as the name of a column, write it as `{token.text}`"
+        return None
 
     def unsupported(self, what: str, hint: str, token: Token | None = None) -> UnsupportedError:
         """The error to raise for `what` at `token` (the current one if none is given): Flink has it, we have not."""
@@ -93,7 +122,7 @@ class Cursor:
     def one_of(self, *words: str) -> str:
         """The current word, which must be one of `words`; moves past it."""
         if not self.token.word or self.token.word not in words:
-            raise self.unexpected("expected " + ", ".join(words))
+            raise self.unexpected("expected " + ", ".join(words), near(self.token.word, words))
         return self.advance().word
 
     def deeper(self) -> None:
@@ -156,7 +185,30 @@ class Cursor:
     def end(self) -> None:
         """Nothing may follow."""
         if not self.at_end:
-            raise self.unexpected("expected end of statement")
+            raise self.unexpected("expected end of statement", self._hint_at_end())
+
+    def _hint_at_end(self) -> str | None:
+        """A second statement, or a misspelt keyword, which was taken for an alias when something follows it."""
+        if self.token.word in _STATEMENTS:
+            return "put ; between two statements"
+        for token in (self.token, self.previous):
+            if token.word not in _CLAUSES and (hint := near(token.word, _CLAUSES)):
+                return hint.replace("?", f" in place of {token.text}?")
+        return None
+
+    def span(self, first: Token) -> Position:
+        """From `first` to the last token that was passed."""
+        return Position(first.line, first.col, max(1, self.previous.end - first.start + 1))
+
+    def text_of(self, start: int, end: int, columns: Collection[str]) -> str:
+        """The tokens with these indexes as they were written, one space for any, with the names of columns in backticks."""
+        parts = []
+        for index in range(start, end):
+            token, follows = self.tokens[index], self.tokens[index + 1]
+            bare = token.token_type is TokenType.VAR and token.text in columns and follows.word != "("
+            gap = " " if index > start and self.tokens[index - 1].end + 1 < token.start else ""
+            parts.append(gap + (f"`{token.text}`" if bare else self.text[token.start : token.end + 1]))
+        return "".join(parts)
 
     def sql_from(self, first: Token) -> str:
         """The text from `first` to the last token that was passed."""
@@ -165,6 +217,12 @@ class Cursor:
 
 def identifier(token: Token) -> exp.Identifier:
     return mark(exp.Identifier(this=token.text, quoted=token.token_type is TokenType.IDENTIFIER), token)
+
+
+def near(word: str, known: Iterable[str]) -> str | None:
+    """A hint where a keyword was misspelt."""
+    found = get_close_matches(word, list(known), n=1, cutoff=0.7) if len(word) > 1 else []
+    return f"did you mean {found[0]}?" if found else None
 
 
 def too_deep(position: Position) -> SqlError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from parser.cursor import Cursor, mark
+from parser.cursor import Cursor, mark, near
 from parser.errors import ParseError
 from parser.lexer import Token, tokenize
 from parser.types import (
@@ -105,7 +105,8 @@ def _root(cursor: Cursor) -> DataType:
     parse = _PARAMETERISED.get(token.word)
     if parse is None:
         if token.is_name:
-            raise ParseError(f"unknown type {token}", position=token.position)
+            hint = near(token.word, [*_PLAIN, *_PARAMETERISED])
+            raise ParseError(f"unknown type {token}", hint=hint, position=token.position)
         raise cursor.unexpected("expected a type")
     cursor.advance()
     return parse(cursor)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from parser.cursor import Cursor
+from sqlglot import exp
+
+from parser.cursor import Cursor, near
 from parser.datatypes import data_type
-from parser.errors import ParseError
+from parser.errors import ParseError, Position
 from parser.lexer import Token
 from parser.queries import Queries
 from parser.statements import (
@@ -47,7 +50,8 @@ def create(cursor: Queries) -> Statement:
         return _create_view(cursor, first, temporary)
     if kind == "FUNCTION":
         return _create_function(cursor, first, temporary, system)
-    raise cursor.unexpected("expected TABLE, VIEW or FUNCTION")
+    hint = near(cursor.token.word, ("TABLE", "VIEW", "FUNCTION"))
+    raise cursor.unexpected("expected TABLE, VIEW or FUNCTION", hint)
 
 
 def drop(cursor: Queries) -> Drop:
@@ -59,8 +63,10 @@ def drop(cursor: Queries) -> Drop:
         raise cursor.unsupported(f"DROP {cursor.token.word}", _REFUSED[cursor.token.word])
     kind = cursor.one_of("FUNCTION") if system else cursor.one_of("TABLE", "VIEW", "FUNCTION")
     if_exists = cursor.take("IF", "EXISTS")
+    named = cursor.token
     name = cursor.path(f"the name of a {kind.lower()}")
-    return Drop(kind, name, temporary, if_exists, system, position=first.position, sql=cursor.sql_from(first))
+    sql, subject = cursor.sql_from(first), cursor.span(named)
+    return Drop(kind, name, temporary, if_exists, system, position=first.position, sql=sql, subject=subject)
 
 
 def _if_not_exists(cursor: Cursor) -> bool:
@@ -115,12 +121,31 @@ class _Elements:
         self.columns: list[ColumnDefinition] = []
         self.watermark: WatermarkDefinition | None = None
         self.primary_key: tuple[str, ...] = ()
+        self.key_position: Position | None = None
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def expression(self, cursor: Queries, column: str) -> exp.Expression:
+        """The expression of a computed column, or of the watermark ('')."""
+        start = cursor.index
+        found = cursor.expression()
+        self._places[column] = start, cursor.index
+        return found
+
+    def add_texts(self, cursor: Queries) -> None:
+        """Texts of expressions, once all columns are known."""
+        names = {c.name for c in self.columns}
+        texts = {n: cursor.text_of(*place, names) for n, place in self._places.items()}
+        self.columns = [replace(c, text=texts.get(c.name, "")) for c in self.columns]
+        if self.watermark is not None:
+            self.watermark = replace(self.watermark, text=texts[""])
 
 
 def _create_table(cursor: Queries, first: Token, temporary: bool) -> CreateTable:
     cursor.advance()
     if_not_exists = _if_not_exists(cursor)
+    named = cursor.token
     name = cursor.path("the name of a table")
+    subject = cursor.span(named)
     elements = _Elements()
     if cursor.at("("):
         cursor.wrapped(lambda: _element(cursor, elements))
@@ -130,6 +155,7 @@ def _create_table(cursor: Queries, first: Token, temporary: bool) -> CreateTable
     _refuse_clauses(cursor)
     if not elements.columns:
         raise cursor.unexpected("expected the columns in parentheses")
+    elements.add_texts(cursor)
     return CreateTable(
         name,
         tuple(elements.columns),
@@ -139,8 +165,10 @@ def _create_table(cursor: Queries, first: Token, temporary: bool) -> CreateTable
         temporary,
         if_not_exists,
         comment,
+        elements.key_position,
         position=first.position,
         sql=cursor.sql_from(first),
+        subject=subject,
     )
 
 
@@ -196,7 +224,7 @@ def _watermark(cursor: Queries, elements: _Elements) -> None:
     cursor.expect("FOR")
     column = cursor.path("a column")
     cursor.expect("AS")
-    elements.watermark = WatermarkDefinition(column, cursor.expression(), first.position)
+    elements.watermark = WatermarkDefinition(column, elements.expression(cursor, ""), first.position)
 
 
 def _constraint_name(cursor: Queries) -> None:
@@ -216,7 +244,7 @@ def _not_enforced(cursor: Queries) -> None:
 def _set_key(elements: _Elements, columns: Iterable[str], token: Token) -> None:
     if elements.primary_key:
         raise ParseError("the table has its primary key already", position=token.position)
-    elements.primary_key = tuple(columns)
+    elements.primary_key, elements.key_position = tuple(columns), token.position
 
 
 def _column(cursor: Queries, elements: _Elements) -> None:
@@ -224,7 +252,7 @@ def _column(cursor: Queries, elements: _Elements) -> None:
     if any(c.name == token.text for c in elements.columns):
         raise ParseError(f"column '{token.text}' is declared twice", position=token.position)
     if cursor.take("AS"):
-        expression = cursor.expression()
+        expression = elements.expression(cursor, token.text)
         comment = cursor.string("a comment") if cursor.take("COMMENT") else None
         column = ColumnDefinition(
             token.text, ColumnKind.COMPUTED, expression=expression, comment=comment, position=token.position

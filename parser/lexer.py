@@ -57,6 +57,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_INSTEAD = {"&": "write AND", "|": "write OR; strings are joined with ||", "!": "write NOT, or <> for not equal"}
+_INSTEAD = {"&": "write AND", "|": "write OR; strings are joined with ||", "!": "write NOT, or <> for not equal"}
 _HEX_STRING = re.compile(r"[xX]'")
 _OPERATORS = {
     "(": TokenType.L_PAREN,
@@ -139,7 +141,7 @@ def _bad(text: str, offset: int, places: Places) -> ParseError:
         hint = "put names in backticks and strings in single quotes"
         return ParseError("double quotes mean nothing in Flink SQL", hint=hint, position=position)
     shown = f"'{char}'" if char.isprintable() else f"U+{ord(char):04X}"
-    return ParseError(f"unexpected character {shown}", position=position)
+    return ParseError(f"unexpected character {shown}", hint=_INSTEAD.get(char), position=position)
 
 
 def _check_prefixes(tokens: list[Token]) -> None:

@@ -15,10 +15,12 @@ from parser.types import DataType
 
 @dataclass(frozen=True)
 class Statement:
-    """The root of all statements: where it begins, and its own text without the closing semicolon."""
+    """The root of all statements: where it begins, and its own text without the closing semicolon; `subject` is where the
+    name stands that it is about, if it has one."""
 
     position: Position = field(kw_only=True, compare=False)
     sql: str = field(kw_only=True, compare=False)
+    subject: Position | None = field(kw_only=True, default=None, compare=False)
 
 
 # A name of one to three parts: table, database.table or catalog.database.table.
@@ -33,7 +35,8 @@ class ColumnKind(Enum):
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """One column of CREATE TABLE. `type` is None for a computed column; `metadata_key` defaults to the name."""
+    """One column of CREATE TABLE. `type` is None for a computed column, whose expression is `text` as it was written, with
+    the names of columns in backticks; `metadata_key` defaults to the name."""
 
     name: str
     kind: ColumnKind
@@ -43,15 +46,17 @@ class ColumnDefinition:
     virtual: bool = False
     comment: str | None = None
     position: Position | None = field(default=None, compare=False)
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class WatermarkDefinition:
-    """WATERMARK FOR column AS expression."""
+    """WATERMARK FOR column AS expression; `text` is the expression as in ColumnDefinition."""
 
     column: Name
     expression: exp.Expression
     position: Position | None = field(default=None, compare=False)
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class CreateTable(Statement):
     temporary: bool = False
     if_not_exists: bool = False
     comment: str | None = None
+    key_position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -101,11 +107,12 @@ class Drop(Statement):
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """INSERT INTO target [(columns)] query. `columns` is empty when not given."""
+    """INSERT INTO target [(columns)] query. `columns` is empty when not given; `places` is where they stand."""
 
     target: Name
     columns: tuple[str, ...]
     query: exp.Expression
+    places: tuple[Position, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,11 @@ SYSTEM = ("", "")
 
 @dataclass(frozen=True)
 class Watermark:
-    """Rows of `column` are late once the greatest value of `expression` so far has passed them."""
+    """Rows of `column` are late once the greatest value of `expression` so far has passed them; `text` is its SQL."""
 
     column: str
     expression: Scalar
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class MetadataColumn:
 @dataclass(frozen=True)
 class Table:
     """A table as CREATE TABLE made it. `schema` is what a query sees, in the order of the declaration; `physical` the
-    columns that stand in the records; `computed` pairs of name and expression over physical and metadata columns."""
+    columns that stand in the records; `computed` pairs of name and expression over physical and metadata columns, whose SQL
+    is in `texts`."""
 
     name: Identifier
     schema: Schema
@@ -54,6 +56,7 @@ class Table:
     watermark: Watermark | None = None
     primary_key: tuple[str, ...] = ()
     temporary: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def display(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
-from parser.errors import UnknownObject, UnsupportedError
+from parser.errors import Position, UnknownObject, UnsupportedError
 from parser.statements import Describe, Name, Show
 from parser.types import BOOLEAN, STRING, Column, Schema
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Table, View
@@ -34,7 +34,7 @@ def show(catalog: Catalog, statement: Show) -> Batch:
     """SHOW …; what it cannot show is refused by name."""
     what = statement.what
     if what in ("CREATE TABLE", "CREATE VIEW", "COLUMNS"):
-        held = _held(catalog, statement.name or ())
+        held = _held(catalog, statement.name or (), statement.subject)
         return one_column("result", [create_text(held)]) if what != "COLUMNS" else describe(catalog, held.name)
     lists: dict[str, tuple[str, Callable[[], Sequence[str]]]] = {
         "TABLES": ("table name", lambda: sorted(catalog.names(Table) + catalog.names(View))),
@@ -53,9 +53,9 @@ def show(catalog: Catalog, statement: Show) -> Batch:
     return one_column(name, [v for v in values() if pattern is None or fnmatchcase(v, pattern)])
 
 
-def describe(catalog: Catalog, name: Name) -> Batch:
-    """The columns of a table or view."""
-    held = _held(catalog, name)
+def describe(catalog: Catalog, name: Name, position: Position | None = None) -> Batch:
+    """The columns of a table or view. `position` is where its name stands."""
+    held = _held(catalog, name, position)
     schema = held.schema if isinstance(held, Table) else held.plan.schema
     extras, key, watermark = ({}, (), None) if isinstance(held, View) else _about(held)
     data: dict[str, list[object]] = {
@@ -80,7 +80,9 @@ def describe_function(catalog: Catalog, statement: Describe) -> Batch:
         if statement.extended:
             facts |= {"kind": "SCALAR", "is deterministic": str(built_in.deterministic).lower()}
     else:
-        raise UnknownObject(f"function '{'.'.join(statement.name)}' does not exist", hint="SHOW FUNCTIONS lists all")
+        raise UnknownObject(
+            f"function '{'.'.join(statement.name)}' does not exist", hint="SHOW FUNCTIONS lists all"
+        ).at(statement.subject)
     schema = Schema((Column("info name", STRING), Column("info value", STRING)))
     return from_pydict(schema, {"info name": list(facts), "info value": list(facts.values())})
 
@@ -104,18 +106,19 @@ def _about_user(function: Function, extended: bool) -> dict[str, str]:
     return facts
 
 
-def _held(catalog: Catalog, name: Name) -> Table | View:
+def _held(catalog: Catalog, name: Name, position: Position | None) -> Table | View:
     held = catalog.get(name)
     if not isinstance(held, Table | View):
-        raise UnknownObject(f"table or view '{'.'.join(name)}' does not exist", hint="SHOW TABLES lists all")
+        message = f"table or view '{'.'.join(name)}' does not exist"
+        raise UnknownObject(message, hint="SHOW TABLES lists all", position=position)
     return held
 
 
 def _about(table: Table) -> tuple[dict[str, str], tuple[str, ...], tuple[str, str] | None]:
-    extras = {n: f"AS {e}" for n, e in table.computed}
+    extras = {n: f"AS {table.texts[n]}" for n, _ in table.computed}
     for m in table.metadata:
         extras[m.column.name] = f"METADATA FROM '{m.key}'" + (" VIRTUAL" if m.virtual else "")
-    watermark = (table.watermark.column, str(table.watermark.expression)) if table.watermark else None
+    watermark = (table.watermark.column, table.watermark.text) if table.watermark else None
     return extras, table.primary_key, watermark
 
 
@@ -141,4 +144,4 @@ def create_text(item: CatalogObject) -> str:
         lines.append(f"  PRIMARY KEY ({', '.join(f'`{k}`' for k in key)}) NOT ENFORCED")
     options = ",\n".join(f"  '{k}' = '{v}'" for k, v in sorted(item.options.items()))
     temporary = "TEMPORARY " if item.temporary else ""
-    return f"CREATE {temporary}TABLE {name} (\n" + ",\n".join(lines) + f"\n) WITH (\n{options}\n)"
+    return f"CREATE {temporary}TABLE {name} (\n" + ",\n".join(lines) + f"\n)\nWITH (\n{options}\n)\n"

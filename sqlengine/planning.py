@@ -181,7 +181,9 @@ def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
     if held is None:
         if statement.if_exists:
             return catalog
-        raise UnknownObject(f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist")
+        raise UnknownObject(
+            f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist", position=statement.subject
+        )
     if not held.temporary:
         raise JobError(
             f"'{held.name[2]}' belongs to the job that defines it",

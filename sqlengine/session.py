@@ -177,7 +177,7 @@ class Session:
             self.catalog = self.catalog.drop(held.name)
         elif not statement.if_exists:
             name = ".".join(statement.name)
-            raise UnknownObject(f"{statement.kind.lower()} '{name}' does not exist", position=statement.position)
+            raise UnknownObject(f"{statement.kind.lower()} '{name}' does not exist", position=statement.subject)
 
     def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
         self._activate(s.query for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,)))
@@ -205,7 +205,7 @@ class Session:
         if isinstance(statement, Describe):
             if statement.function:
                 return describe_function(self.catalog, statement)
-            return describe(self.catalog, statement.name)
+            return describe(self.catalog, statement.name, statement.subject)
         return show(self.catalog, statement)
 
     def _table(self, number: int, rows: Batch) -> None:

@@ -44,6 +44,7 @@ def bind_table(statement: CreateTable, context: Context) -> Table:
         watermark,
         statement.primary_key,
         statement.temporary,
+        {c.name: c.text for c in statement.columns if c.kind is ColumnKind.COMPUTED},
     )
 
 
@@ -53,7 +54,8 @@ def _declared(statement: CreateTable) -> dict[str, DataType]:
     for key in statement.primary_key:
         if key not in names:
             hint = did_you_mean(key, names, "column")
-            raise PlanError(f"primary key column '{key}' is not in the table", hint=hint, position=statement.position)
+            where = statement.key_position or statement.position
+            raise PlanError(f"primary key column '{key}' is not in the table", hint=hint, position=where)
     types: dict[str, DataType] = {}
     for column in statement.columns:
         if column.name in statement.primary_key and column.kind is not ColumnKind.PHYSICAL:
@@ -113,7 +115,7 @@ def _watermark(
             hint=f"write WATERMARK FOR {column} AS {column} - INTERVAL '5' SECOND",
             position=position_of(definition.expression) or where,
         )
-    return Watermark(column, expression)
+    return Watermark(column, expression, definition.text)
 
 
 def _with_time_attribute(schema: Schema, column: str) -> Schema:

@@ -49,28 +49,32 @@ def _target(statement: Insert, context: Context) -> Table:
     if isinstance(found, Table):
         return found
     if isinstance(found, View):
-        raise PlanError(f"'{found.name[2]}' is a view, and rows go into tables", position=statement.position)
-    raise unknown_table(statement.target, context, None).at(statement.position)
+        raise PlanError(f"'{found.name[2]}' is a view, and rows go into tables", position=statement.subject)
+    raise unknown_table(statement.target, context, None).at(statement.subject or statement.position)
 
 
 def _targets(statement: Insert, columns: Sequence[Column]) -> list[Column]:
     if not statement.columns:
         return list(columns)
     known = {c.name: c for c in columns}
-    for index, name in enumerate(statement.columns):
+    for index, (name, place) in enumerate(zip(statement.columns, statement.places, strict=True)):
         if name not in known:
             hint = did_you_mean(name, list(known), "column")
-            raise PlanError(f"unknown target column '{name}'", hint=hint, position=statement.position)
+            raise PlanError(f"unknown target column '{name}'", hint=hint, position=place)
         if name in statement.columns[:index]:
-            raise PlanError(f"target column '{name}' is named twice", position=statement.position)
+            raise PlanError(f"target column '{name}' is named twice", position=place)
     return [known[name] for name in statement.columns]
 
 
 def _check_count(statement: Insert, table: Table, query: Query, targets: Sequence[Column]) -> None:
-    if len(query.names) != len(targets):
+    given, written = len(query.names), [c.name for c in targets]
+    if given != len(written):
+        first = ", ".join(f"`{name}`" for name in written[:given])
+        hint = f"name the columns that it writes: INSERT INTO {table.display} ({first}) …"
         raise PlanError(
-            f"the query has {len(query.names)} columns, but {len(targets)} are written to '{table.display}'",
-            detail=f"query: {', '.join(query.names)}; table: {', '.join(c.name for c in targets)}",
+            f"the query has {given} column{'s' * (given != 1)}, but {len(written)} are written to '{table.display}'",
+            detail=f"query: {', '.join(map(_shown, query.names))}; table: {', '.join(written)}",
+            hint=hint if given < len(written) and not statement.columns else None,
             position=position_of(statement.query) or statement.position,
         )
 
@@ -78,10 +82,16 @@ def _check_count(statement: Insert, table: Table, query: Query, targets: Sequenc
 def _places(statement: Insert, targets: Sequence[Column]) -> dict[str, exp.Expression]:
     """Where each target's value stands in the text: its item in the select list, or else the query."""
     query = statement.query
-    items = query.expressions if isinstance(query, exp.Select) else []
+    items = query.expressions if isinstance(query, exp.Select) else _first_row(query)
     if len(items) != len(targets):
         items = [query] * len(targets)
     return dict(zip((c.name for c in targets), items, strict=True)) | {"": query}
+
+
+def _first_row(query: exp.Expression) -> list[exp.Expression]:
+    """The values of the first row of VALUES."""
+    row = query.expressions[0] if isinstance(query, exp.Values) else None
+    return list(row.expressions) if isinstance(row, exp.Tuple) else []
 
 
 def _value(target: Column, given: Column | None, table: Table, places: Mapping[str, exp.Expression]) -> Scalar:
@@ -94,7 +104,7 @@ def _value(target: Column, given: Column | None, table: Table, places: Mapping[s
     if not can_assign(given.type, target.type):
         raise PlanError(
             f"column '{target.name}' of '{table.display}' is {target.type.plain}, but the query gives {given.type.plain}",
-            hint=f"write CAST({given.name} AS {target.type.plain})",
+            hint=_cast_hint(places[target.name], target),
             position=position_of(places[target.name]),
         )
     place = places[target.name]
@@ -102,3 +112,18 @@ def _value(target: Column, given: Column | None, table: Table, places: Mapping[s
     if target.type.nullable or not given.type.nullable:
         return value
     return function_call("CHECK NOT NULL", (value, literals.text(target.name)), place)
+
+
+def _shown(name: str) -> str:
+    """A column of a query as people call it: those without a name have only a number inside."""
+    return "…" if name.startswith("EXPR$") else name
+
+
+def _cast_hint(place: exp.Expression, target: Column) -> str:
+    """Where the value has an item of its own in the text, the cast to write there."""
+    value = place.this if isinstance(place, exp.Alias) else place
+    if isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
+        return f"write CAST({value.name} AS {target.type.plain})"
+    if isinstance(value, exp.Query | exp.Values):
+        return f"put CAST(… AS {target.type.plain}) around what is written to '{target.name}'"
+    return f"put CAST(… AS {target.type.plain}) around it"

@@ -22,7 +22,8 @@ from sqlengine.plan_cache import PlanCache
 from sqlengine.planning import JobText, plan_job, with_objects
 
 TABLES = """
-CREATE TABLE src (a BIGINT, b STRING, d DECIMAL(10, 2), o STRING METADATA FROM 'timestamp', ts AS TO_TIMESTAMP_LTZ(a, 3),
+CREATE TABLE src (a BIGINT, b STRING, d DECIMAL(10, 2), o TIMESTAMP_LTZ(3) METADATA FROM 'timestamp',
+  ts AS TO_TIMESTAMP_LTZ(a, 3),
   WATERMARK FOR ts AS ts - INTERVAL '3' SECOND) WITH ('connector' = 'topic', 'topic' = 'src', 'format' = 'json');
 CREATE TABLE dst (a BIGINT, b STRING) WITH ('connector' = 'blackhole');
 CREATE VIEW v AS SELECT a, UPPER(b) AS b FROM src WHERE d > 1.50

@@ -8,6 +8,7 @@ CREATE TABLE t (a INT,) WITH ('a' = 'b')
 -->   | CREATE TABLE t (a INT,) WITH ('a' = 'b')
 -->   |                       ^
 -->   detail: expected a column, WATERMARK or PRIMARY KEY
+-->   hint: remove the comma before it
 
 CREATE TABLE t (a INT) WITH ('a' = 'b', 'a' = 'c')
 --> 1:41: syntax error: option 'a' is given twice

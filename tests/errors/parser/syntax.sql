@@ -4,6 +4,7 @@ SELEC 2;
 -->   | SELEC 2;
 -->   | ^^^^^
 -->   detail: expected a statement, such as SELECT, INSERT INTO or CREATE TABLE
+-->   hint: did you mean SELECT?
 
 SELECT a
 FROM t
@@ -55,6 +56,7 @@ SELECT a == b FROM t
 -->   | SELECT a == b FROM t
 -->   |           ^
 -->   detail: expected an expression
+-->   hint: equality is written with one =
 
 SELECT one FROM t
 --> 1:8: syntax error: unexpected 'one'
@@ -131,6 +133,7 @@ SELECT CAST(a AS INTERGER)
 --> 1:18: syntax error: unknown type 'INTERGER'
 -->   | SELECT CAST(a AS INTERGER)
 -->   |                  ^^^^^^^^
+-->   hint: did you mean INTEGER?
 
 SELECT CAST(a AS INT NOT NULL)
 --> 1:22: syntax error: unexpected 'NOT'

@@ -9,7 +9,6 @@ CREATE TABLE e (
 ) WITH ('connector' = 'filesystem', 'path' = '${DATA}/events.json', 'format' = 'json');
 
 DESCRIBE t;
--- differs: the expression is shown as it was understood
 DESC e;
 DESCRIBE default_catalog.default_database.t;
 CREATE VIEW v (x, y) AS SELECT id + 1, s FROM t;

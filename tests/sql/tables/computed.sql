@@ -9,7 +9,6 @@ CREATE TABLE c (
 SELECT * FROM c;
 SELECT id, double_a FROM c WHERE flag;
 SELECT gross, label FROM c WHERE double_a > 5;
--- differs: expressions are shown as they were understood
 DESCRIBE c;
 CREATE TABLE bad_reference (id INT, x AS nothing + 1) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
 CREATE TABLE chained (id INT, x AS id + 1, y AS x + 1) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
