@@ -30,7 +30,7 @@ def cut(graph: Graph) -> tuple[Stage, ...]:
         exchanges.append(exchange)
         return len(members) - 1
 
-    for node in graph.nodes.values():
+    for node in graph.in_order:
         inputs = [stage_of[i] for i in node.inputs]
         if isinstance(node.plan, WindowAggregate):
             stage = begin(node.plan.keys)

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from planner.logical import STATEFUL, LogicalPlan, Scan, Sink, Union, Values
+from planner.chunked import Chunked
+from planner.logical import STATEFUL, Filter, LogicalPlan, Scan, Sink, Union, Values
 from planner.scalar import digest_of
 
 # A later job has such nodes of its own: what they hold, or have given, belongs to the jobs that they came with.
@@ -20,38 +21,34 @@ _OWN = (*STATEFUL, Values)
 
 @dataclass(frozen=True)
 class GraphNode:
-    """One operation of the graph. `plan` is the logical node, `inputs` are ids; `birth` is 0 for stateless nodes."""
+    """One operation of the graph. `plan` is the logical node, `inputs` are ids; `birth` is 0 for stateless nodes. `rank`
+    is greater than that of all nodes that came before, its inputs among them. `readers` are the nodes that read it, in
+    order of their ranks, but for filters: of them, which can be many thousands, `filters` is the number."""
 
     id: str
     plan: LogicalPlan
     inputs: tuple[str, ...]
     jobs: frozenset[str]
     birth: int = 0
+    rank: int = 0
+    readers: tuple[str, ...] = ()
+    filters: int = 0
 
 
 @dataclass(frozen=True)
 class Graph:
-    """`nodes` by id, inputs before their consumers; `jobs`: the ids of the nodes that each job uses."""
+    """`nodes` by id; `jobs`: the ids of the nodes that each job uses; `born`: how many nodes have come so far."""
 
     version: int = 0
-    nodes: Mapping[str, GraphNode] = field(default_factory=dict)
-    jobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    nodes: Chunked[GraphNode] = field(default_factory=Chunked)
+    jobs: Chunked[tuple[str, ...]] = field(default_factory=Chunked)
+    stateful: Chunked[tuple[tuple[str, int], ...]] = field(default_factory=Chunked)
+    born: int = 0
 
-    def consumers(self) -> dict[str, list[str]]:
-        """Ids of the nodes that read each node."""
-        result: dict[str, list[str]] = {node: [] for node in self.nodes}
-        for node in self.nodes.values():
-            for source in node.inputs:
-                result[source].append(node.id)
-        return result
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What a change did to a graph: ids of nodes that came and went, in the order of the graph."""
-
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
+    @property
+    def in_order(self) -> list[GraphNode]:
+        """All nodes, inputs before those that read them."""
+        return sorted(self.nodes.values(), key=lambda n: n.rank)
 
 
 # The stateful nodes (id and birth) that a job had, by job: what a checkpoint remembers of a graph.
@@ -62,7 +59,7 @@ def merge(graph: Graph, changes: Mapping[str, Sequence[Sink] | None], held: Held
     """The graph with some jobs added or replaced (their sinks) or removed (None), one version on. `held` names state
     that jobs had before a restart, and that they take up again.
 
-    The cost follows the size of the change, not that of the graph, but for copies of three dictionaries."""
+    The cost follows the size of the change, not that of the graph."""
     merger = _Merger(graph, held or {})
     for job in changes:
         merger.leave(job)
@@ -72,31 +69,47 @@ def merge(graph: Graph, changes: Mapping[str, Sequence[Sink] | None], held: Held
     return merger.finish()
 
 
-def stateful_nodes(graph: Graph, job: str) -> list[tuple[str, int]]:
+def stateful_nodes(graph: Graph, job: str) -> tuple[tuple[str, int], ...]:
     """(id, birth) of the job's stateful nodes."""
-    return [(i, graph.nodes[i].birth) for i in graph.jobs.get(job, ()) if graph.nodes[i].birth]
+    return graph.stateful.get(job, ())
 
 
-def difference(old: Graph, new: Graph) -> Difference:
-    """Nodes that only one of them has."""
-    added = tuple(i for i in new.nodes if i not in old.nodes)
-    return Difference(added, tuple(i for i in old.nodes if i not in new.nodes))
+class _Draft:
+    """A node while one change is made."""
+
+    def __init__(self, node: GraphNode) -> None:
+        self.node = node
+        self.jobs = set(node.jobs)
+        self.readers = dict.fromkeys(node.readers)
+        self.filters = node.filters
+
+    def read_by(self, reader: GraphNode, there: bool) -> None:
+        if isinstance(reader.plan, Filter):
+            self.filters += 1 if there else -1
+        elif there:
+            self.readers[reader.id] = None
+        else:
+            self.readers.pop(reader.id)
+
+    def finished(self) -> GraphNode:
+        return replace(self.node, jobs=frozenset(self.jobs), readers=tuple(self.readers), filters=self.filters)
 
 
 class _Merger:
-    """The graph as mutable dictionaries while one change is made; `users` only of the nodes that it touches."""
+    """One change on its way; `drafts` only of the nodes that it touches."""
 
     def __init__(self, graph: Graph, held: Held) -> None:
         self.old = graph
         self.held = held
         self.version = graph.version + 1
-        self.nodes = dict(graph.nodes)
-        self.jobs = dict(graph.jobs)
-        self.users: dict[str, set[str]] = {}
+        self.born = graph.born
+        self.jobs: dict[str, tuple[str, ...] | None] = {}
+        self.drafts: dict[str, _Draft] = {}
 
     def leave(self, job: str) -> None:
-        for node in self.jobs.pop(job, ()):
-            self._users(node).discard(job)
+        self.jobs[job] = None
+        for node in self.old.jobs.get(job, ()):
+            self._draft(node).jobs.discard(job)
 
     def enter(self, job: str, sinks: Iterable[Sink]) -> None:
         used: dict[str, None] = {}
@@ -106,27 +119,47 @@ class _Merger:
         self.jobs[job] = tuple(used)
 
     def finish(self) -> Graph:
-        for node, users in self.users.items():
-            if users:
-                self.nodes[node] = replace(self.nodes[node], jobs=frozenset(users))
-            else:
-                del self.nodes[node]
-        return Graph(self.version, self.nodes, self.jobs)
+        unused = [name for name, draft in self.drafts.items() if not draft.jobs]
+        for name in unused:
+            node = self.drafts[name].node
+            for source in dict.fromkeys(node.inputs):
+                self._draft(source).read_by(node, there=False)
+        nodes = {name: draft.finished() for name, draft in self.drafts.items() if draft.jobs}
+        jobs = {job: used for job, used in self.jobs.items() if used is not None}
+        births = {job: tuple((i, b) for i in used if (b := self.drafts[i].node.birth)) for job, used in jobs.items()}
+        return Graph(
+            self.version,
+            self.old.nodes.changed(nodes, unused),
+            self.old.jobs.changed(jobs, self.jobs.keys() - jobs.keys()),
+            self.old.stateful.changed({job: held for job, held in births.items() if held}, self._stateless(births)),
+            self.born,
+        )
 
-    def _users(self, node: str) -> set[str]:
-        if node not in self.users:
-            self.users[node] = set(self.nodes[node].jobs)
-        return self.users[node]
+    def _stateless(self, births: Mapping[str, tuple[tuple[str, int], ...]]) -> list[str]:
+        """Jobs that have no stateful nodes any more."""
+        return [job for job in self.jobs if job in self.old.stateful and not births.get(job)]
+
+    def _draft(self, name: str) -> _Draft:
+        if name not in self.drafts:
+            self.drafts[name] = _Draft(self.old.nodes[name])
+        return self.drafts[name]
 
     def _add(self, plan: LogicalPlan, job: str, mine: Mapping[str, int], used: dict[str, None]) -> str:
         inputs = tuple(self._add(i, job, mine, used) for i in plan.inputs)
         name, birth = self._identify(plan, inputs, mine)
-        if name not in self.nodes:
-            shared = with_inputs(plan, tuple(self.nodes[i].plan for i in inputs))
-            self.nodes[name] = GraphNode(name, shared, inputs, frozenset(), birth)
-        self._users(name).add(job)
+        if name not in self.drafts and name not in self.old.nodes:
+            self._create(name, plan, inputs, birth)
+        self._draft(name).jobs.add(job)
         used[name] = None
         return name
+
+    def _create(self, name: str, plan: LogicalPlan, inputs: tuple[str, ...], birth: int) -> None:
+        shared = with_inputs(plan, tuple(self._draft(i).node.plan for i in inputs))
+        node = GraphNode(name, shared, inputs, frozenset(), birth, self.born)
+        self.born += 1
+        self.drafts[name] = _Draft(node)
+        for source in dict.fromkeys(inputs):
+            self._draft(source).read_by(node, there=True)
 
     def _identify(self, plan: LogicalPlan, inputs: tuple[str, ...], mine: Mapping[str, int]) -> tuple[str, int]:
         parts = (type(plan).__name__, *plan.parameters, *inputs)

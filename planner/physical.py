@@ -3,60 +3,22 @@ templates, and every node learns which of its columns somebody reads. Pure: both
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from planner.logical import (
-    AssignWatermark,
-    Filter,
-    LogicalPlan,
-    Project,
-    Scan,
-    Sink,
-    TableFunction,
-    Union,
-    Values,
-    WindowAggregate,
-    WindowAssign,
-)
+from planner.chunked import Chunked
+from planner.logical import Filter, LogicalPlan, Project, Sink
 from planner.merge import Graph, GraphNode
-from planner.scalar import ColumnRef, Scalar, columns_of
-
-Items: TypeAlias = tuple[tuple[str, Scalar], ...]
-
-
-@dataclass(frozen=True)
-class Route:
-    """What one job does with the rows of one filter: `items` of them, into the sink `target`. Routes are ordered by
-    (`job`, `place`): that is the order of their rows for one event."""
-
-    job: str
-    place: int
-    rule: str
-    items: Items
-    target: str
-
-
-@dataclass(frozen=True)
-class RulesPlan:
-    """All filters over one input. `predicates` by rule id (the filter's id in the graph); `routes` lead to sinks;
-    `raw` names the rules whose rows go on, with the columns that they need, to the nodes given in `PhysicalNode.edges`
-    by port: the port of `raw[i]` is `len(targets) + i`, that of sink `targets[i]` is `i`."""
-
-    predicates: Mapping[str, Scalar]
-    routes: tuple[Route, ...]
-    targets: tuple[str, ...]
-    raw: tuple[str, ...]
-    owners: Mapping[str, frozenset[str]]
+from planner.required import Reads, required
+from planner.rule_sets import Items, PlannedRule, Route, RulesPlan
+from planner.scalar import ColumnRef
 
 
 @dataclass(frozen=True)
 class Edge:
-    """Batches of output `port` go to input `target_port` of `target`, a node or a sink. `job`: whose rows those for a
-    sink are, where they are not those of rules, which count for themselves."""
+    """Batches go to input `target_port` of `target`, a node or a sink. `job`: whose rows those for a sink are, where
+    they are not those of rules, which count for themselves."""
 
-    port: int
     target: str
     target_port: int = 0
     job: str | None = None
@@ -64,47 +26,65 @@ class Edge:
 
 @dataclass(frozen=True)
 class PhysicalNode:
-    """One operator to run. `columns`: names that it gives, those somebody reads, in the order of its schema."""
+    """One operator to run. `columns`: names that it gives, those somebody reads, in the order of its schema. `edges` by
+    output port. `rank`: producers come before consumers."""
 
     id: str
     plan: LogicalPlan | RulesPlan
     columns: tuple[str, ...]
-    edges: tuple[Edge, ...]
+    edges: Mapping[int, tuple[Edge, ...]]
     jobs: frozenset[str]
+    rank: int
+
+    @property
+    def outgoing(self) -> Iterator[Edge]:
+        """The edges of all ports."""
+        return (edge for edges in self.edges.values() for edge in edges)
 
 
 @dataclass(frozen=True)
 class PhysicalSink:
-    """One table that jobs write to, or the result of a query (`sink.table` None). `sink` is one of its writers."""
+    """One table that jobs write to, or the result of a query (`sink.table` None). `sink` is one of its writers; `writers`
+    are the jobs by the ids of their sinks in the graph."""
 
     id: str
     sink: Sink
-    jobs: frozenset[str]
+    writers: Chunked[str]
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        return frozenset(self.writers.values())
 
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """`nodes` in order: producers before consumers."""
+    """What runs for a graph. `reads`: by node of the graph, how many nodes read each of its columns. `derived`: how many
+    nodes were looked at to make this plan."""
 
-    version: int = 0
-    nodes: Mapping[str, PhysicalNode] = field(default_factory=dict)
-    sinks: Mapping[str, PhysicalSink] = field(default_factory=dict)
+    graph: Graph = field(default_factory=Graph)
+    nodes: Chunked[PhysicalNode] = field(default_factory=Chunked)
+    sinks: Chunked[PhysicalSink] = field(default_factory=Chunked)
+    reads: Chunked[Reads] = field(default_factory=Chunked)
+    derived: int = field(default=0, compare=False)
+
+    @property
+    def version(self) -> int:
+        return self.graph.version
+
+    @property
+    def in_order(self) -> list[PhysicalNode]:
+        """All nodes, producers before consumers."""
+        return sorted(self.nodes.values(), key=lambda n: n.rank)
 
 
-def lower(graph: Graph) -> PhysicalPlan:
-    """What runs for a graph. Ids of nodes are those of the graph; the set of rules over X is `rules:X`."""
-    consumers = graph.consumers()
-    required = required_columns(graph)
-    sinks = _sinks(graph)
-    nodes: dict[str, PhysicalNode] = {}
-    for node in graph.nodes.values():
-        if isinstance(node.plan, Sink | Filter) or _fused(graph, node, consumers):
-            continue
-        _put(nodes, _plain(graph, node, consumers, required))
-        filters = [graph.nodes[c] for c in consumers[node.id] if isinstance(graph.nodes[c].plan, Filter)]
-        if filters:
-            _rules(graph, node, filters, consumers, required, nodes)
-    return PhysicalPlan(graph.version, nodes, sinks)
+def lower(graph: Graph, previous: PhysicalPlan | None = None) -> PhysicalPlan:
+    """What runs for a graph. Ids of nodes are those of the graph; the set of rules over X is `rules:X`. The plan of an
+    earlier version of the graph saves deriving what is the same; the result is equal but for the numbers of ports."""
+    old = previous or PhysicalPlan()
+    touched = graph.nodes.difference(old.graph.nodes)
+    if any(_moved(graph, old.graph, name) for name in touched):
+        return lower(graph)  # two graphs of different origin
+    return _Lowering(graph, old, touched).finish()
 
 
 def sink_id(sink: Sink) -> str:
@@ -118,132 +98,162 @@ def rules_id(node: str) -> str:
     return f"rules:{node}"
 
 
-def _put(nodes: dict[str, PhysicalNode], node: PhysicalNode) -> None:
-    nodes[node.id] = node
+def _moved(graph: Graph, old: Graph, name: str) -> bool:
+    return name in graph.nodes and name in old.nodes and graph.nodes[name].rank != old.nodes[name].rank
 
 
-def _sinks(graph: Graph) -> dict[str, PhysicalSink]:
-    writers: dict[str, tuple[Sink, set[str]]] = {}
-    for node in graph.nodes.values():
-        if isinstance(node.plan, Sink):
-            writers.setdefault(sink_id(node.plan), (node.plan, set()))[1].update(node.jobs)
-    return {i: PhysicalSink(i, sink, frozenset(jobs)) for i, (sink, jobs) in writers.items()}
+class _Lowering:
+    """One new plan on its way. `dirty` are the nodes of the graph of which anything that runs may have changed."""
+
+    def __init__(self, graph: Graph, old: PhysicalPlan, touched: set[str]) -> None:
+        self.graph, self.old, self.touched = graph, old, touched
+        self.reads = required(graph, touched, old.graph, old.reads)
+        self.dirty = touched | self.reads.difference(old.reads)
+        for name in touched:
+            self.dirty |= self._below(name)
+        self.nodes: dict[str, PhysicalNode] = {}
+        self.rules: dict[str, dict[str, PlannedRule | None]] = {}
+        self.jobs = graph.jobs.difference(old.graph.jobs)
+
+    def finish(self) -> PhysicalPlan:
+        for name in sorted(self.dirty, key=lambda n: self._either(n).rank):
+            self._derive(name, self._either(name))
+        jobs = self._jobs_by_source()
+        for source in {*self.rules, *self.dirty}:
+            if source in self.graph.nodes and self.graph.nodes[source].filters:
+                self.nodes[rules_id(source)] = self._rules(source, jobs.get(source, set()))
+        possible = (i for n in self.dirty for i in (n, rules_id(n)))
+        gone = [i for i in possible if i in self.old.nodes and i not in self.nodes]
+        nodes = self.old.nodes.changed({i: n for i, n in self.nodes.items() if n != self.old.nodes.get(i)}, gone)
+        return PhysicalPlan(self.graph, nodes, self._sinks(), self.reads, len(self.dirty))
+
+    def _either(self, name: str) -> GraphNode:
+        return self.graph.nodes.get(name) or self.old.graph.nodes[name]
+
+    def _below(self, name: str) -> set[str]:
+        """Nodes whose form depends on this one: what it reads, and the filter below a projection that it reads."""
+        inputs = set(self._either(name).inputs)
+        return inputs.union(*(n.inputs for n in map(self._either, inputs) if isinstance(n.plan, Project)))
+
+    def _derive(self, name: str, node: GraphNode) -> None:
+        if isinstance(node.plan, Filter):
+            self.rules.setdefault(node.inputs[0], {})[name] = self._rule(name)
+        elif name in self.graph.nodes and not isinstance(node.plan, Sink) and not _fused(self.graph, node):
+            edges = _edges(self.graph, node, node.readers)
+            ports = {0: edges} if edges else {}
+            self.nodes[name] = PhysicalNode(name, node.plan, self._columns(node), ports, node.jobs, 2 * node.rank)
+
+    def _columns(self, node: GraphNode) -> tuple[str, ...]:
+        reads = self.reads.get(node.id, {})
+        return tuple(n for n in node.plan.schema.names if n in reads)
+
+    def _rule(self, name: str) -> PlannedRule | None:
+        """The filter as a rule; None if it is no more."""
+        node = self.graph.nodes.get(name)
+        if node is None:
+            return None
+        assert isinstance(node.plan, Filter)
+        routes = sorted(_routes(self.graph, node), key=lambda r: (r.job, r.place))
+        goes_on = bool(node.filters or _onward(self.graph, node))
+        return PlannedRule(node.plan.predicate, node.jobs, tuple(routes), goes_on)
+
+    def _rules(self, source: str, jobs: set[str]) -> PhysicalNode:
+        """The set of rules over a node; `jobs`: those of the touched ones that have a rule in it."""
+        node, old, changes = self.graph.nodes[source], self.old.nodes.get(rules_id(source)), self.rules.get(source, {})
+        before = old.plan if old is not None else RulesPlan()
+        assert isinstance(before, RulesPlan)
+        different = {name: rule for name, rule in changes.items() if rule != before.rules.get(name)}
+        plan = before.changed(different) if different else before
+        edges = self._edges_of_rules(before, plan, changes, old.edges if old is not None else {})
+        stay = old.jobs - self.jobs if old is not None else frozenset()
+        return PhysicalNode(rules_id(source), plan, self._columns(node), edges, stay | jobs, 2 * node.rank + 1)
+
+    def _edges_of_rules(
+        self, old: RulesPlan, new: RulesPlan, changes: Iterable[str], edges: Mapping[int, tuple[Edge, ...]]
+    ) -> Mapping[int, tuple[Edge, ...]]:
+        result = dict(edges)
+        for target in new.targets.difference(old.targets):
+            if target in new.targets:
+                result[new.targets[target].port] = (Edge(target),)
+            else:
+                del result[old.targets[target].port]
+        for name in changes:
+            if name in new.onward:
+                node = self.graph.nodes[name]
+                result[new.onward[name]] = _edges(self.graph, node, _onward(self.graph, node))
+            elif name in old.onward:
+                del result[old.onward[name]]
+        return result
+
+    def _jobs_by_source(self) -> dict[str, set[str]]:
+        """By input of a filter, the touched jobs that use the filter."""
+        found: dict[str, set[str]] = {}
+        for job in self.jobs:
+            for node in map(self.graph.nodes.__getitem__, self.graph.jobs.get(job, ())):
+                if isinstance(node.plan, Filter):
+                    found.setdefault(node.inputs[0], set()).add(job)
+        return found
+
+    def _sinks(self) -> Chunked[PhysicalSink]:
+        put: dict[str, dict[str, Sink]] = {}
+        gone: dict[str, list[str]] = {}
+        for node in sorted(map(self._either, self.touched), key=lambda n: n.rank):
+            if not isinstance(node.plan, Sink):
+                continue
+            if node.id in self.graph.nodes:
+                put.setdefault(sink_id(node.plan), {})[node.id] = node.plan
+            else:
+                gone.setdefault(sink_id(node.plan), []).append(node.id)
+        sinks = {name: self._sink(name, put.get(name, {}), gone.get(name, ())) for name in {**put, **gone}}
+        written = {name: sink for name, sink in sinks.items() if sink.writers}
+        return self.old.sinks.changed(written, sinks.keys() - written.keys())
+
+    def _sink(self, name: str, put: Mapping[str, Sink], gone: Iterable[str]) -> PhysicalSink:
+        old = self.old.sinks.get(name)
+        writers = (old.writers if old else Chunked()).changed({i: sink.job for i, sink in put.items()}, gone)
+        sink = old.sink if old else next(iter(put.values()))
+        return PhysicalSink(name, sink, writers)
 
 
-def _fused(graph: Graph, node: GraphNode, consumers: Mapping[str, list[str]]) -> bool:
+def _fused(graph: Graph, node: GraphNode) -> bool:
     """A projection behind a filter that leads to sinks only is a template of the set of rules."""
     return (
         isinstance(node.plan, Project)
         and isinstance(graph.nodes[node.inputs[0]].plan, Filter)
-        and all(isinstance(graph.nodes[c].plan, Sink) for c in consumers[node.id])
+        and not node.filters
+        and all(isinstance(graph.nodes[r].plan, Sink) for r in node.readers)
     )
 
 
-def _plain(
-    graph: Graph, node: GraphNode, consumers: Mapping[str, list[str]], required: Mapping[str, frozenset[str]]
-) -> PhysicalNode:
-    columns = _ordered(node.plan, required[node.id])
-    return PhysicalNode(node.id, node.plan, columns, tuple(_edges(graph, node.id, 0, consumers)), node.jobs)
-
-
-def _ordered(plan: LogicalPlan, names: frozenset[str]) -> tuple[str, ...]:
-    return tuple(n for n in plan.schema.names if n in names)
-
-
-def _edges(graph: Graph, source: str, port: int, consumers: Mapping[str, list[str]]) -> Iterable[Edge]:
-    rules = False
-    for name in dict.fromkeys(consumers[source]):
-        plan = graph.nodes[name].plan
-        if isinstance(plan, Filter):
-            rules = True
-        elif isinstance(plan, Sink):
-            yield Edge(port, sink_id(plan), job=plan.job)
+def _edges(graph: Graph, source: GraphNode, readers: Iterable[str]) -> tuple[Edge, ...]:
+    """To these readers, and to the set of rules over the node if there is one."""
+    edges: list[Edge] = []
+    for name in readers:
+        reader = graph.nodes[name]
+        if isinstance(reader.plan, Sink):
+            edges.append(Edge(sink_id(reader.plan), job=reader.plan.job))
         else:
-            yield from (Edge(port, name, i) for i, s in enumerate(graph.nodes[name].inputs) if s == source)
-    if rules:
-        yield Edge(port, rules_id(source))
+            edges += [Edge(name, i) for i, s in enumerate(reader.inputs) if s == source.id]
+    if source.filters:
+        edges.append(Edge(rules_id(source.id)))
+    return tuple(edges)
 
 
-def _rules(
-    graph: Graph,
-    source: GraphNode,
-    filters: list[GraphNode],
-    consumers: Mapping[str, list[str]],
-    required: Mapping[str, frozenset[str]],
-    nodes: dict[str, PhysicalNode],
-) -> None:
-    """Adds the set of rules over `source`, and again a set over each filter that has filters above it."""
-    routes: list[Route] = []
-    raw: list[str] = []
-    for node in filters:
-        routes += _routes(graph, node, consumers)
-        if any(not _is_route(graph, c, consumers) for c in consumers[node.id]):
-            raw.append(node.id)
-    routes.sort(key=lambda r: (r.job, r.place, r.rule))
-    targets = tuple(dict.fromkeys(r.target for r in routes))
-    edges = [Edge(i, target) for i, target in enumerate(targets)]
-    for i, name in enumerate(raw):
-        routed = {c for c in consumers[name] if _is_route(graph, c, consumers)}
-        onward = {name: [c for c in consumers[name] if c not in routed]}
-        edges += _edges(graph, name, len(targets) + i, onward)
-    predicates = {f.id: f.plan.predicate for f in filters if isinstance(f.plan, Filter)}
-    owners = {f.id: f.jobs for f in filters}
-    plan = RulesPlan(predicates, tuple(routes), targets, tuple(raw), owners)
-    columns = _ordered(source.plan, required[source.id])
-    jobs = frozenset().union(*(f.jobs for f in filters))
-    _put(nodes, PhysicalNode(rules_id(source.id), plan, columns, tuple(edges), jobs))
-    for node in filters:
-        above = [graph.nodes[c] for c in consumers[node.id] if isinstance(graph.nodes[c].plan, Filter)]
-        if above:
-            _rules(graph, node, above, consumers, required, nodes)
+def _onward(graph: Graph, rule: GraphNode) -> list[str]:
+    """Readers of a filter that are no routes."""
+    return [r for r in rule.readers if not isinstance(graph.nodes[r].plan, Sink) and not _fused(graph, graph.nodes[r])]
 
 
-def _is_route(graph: Graph, consumer: str, consumers: Mapping[str, list[str]]) -> bool:
-    node = graph.nodes[consumer]
-    return isinstance(node.plan, Sink) or _fused(graph, node, consumers)
-
-
-def _routes(graph: Graph, rule: GraphNode, consumers: Mapping[str, list[str]]) -> Iterable[Route]:
-    for name in consumers[rule.id]:
-        node = graph.nodes[name]
+def _routes(graph: Graph, rule: GraphNode) -> Iterable[Route]:
+    for node in map(graph.nodes.__getitem__, rule.readers):
         if isinstance(node.plan, Sink):
             items: Items = tuple((c.name, ColumnRef(c.name, c.type)) for c in rule.plan.schema)
-            yield Route(node.plan.job, node.plan.place, rule.id, items, sink_id(node.plan))
-        elif isinstance(node.plan, Project) and _fused(graph, node, consumers):
-            for sink in consumers[name]:
-                plan = graph.nodes[sink].plan
-                assert isinstance(plan, Sink)
-                yield Route(plan.job, plan.place, rule.id, node.plan.items, sink_id(plan))
+            yield _route(rule.id, node.plan, items)
+        elif isinstance(node.plan, Project) and _fused(graph, node):
+            for sink in map(graph.nodes.__getitem__, node.readers):
+                assert isinstance(sink.plan, Sink)
+                yield _route(rule.id, sink.plan, node.plan.items)
 
 
-def required_columns(graph: Graph) -> dict[str, frozenset[str]]:
-    """For each node the names of its columns that some consumer reads."""
-    needed: dict[str, frozenset[str]] = dict.fromkeys(graph.nodes, frozenset())
-    for node in reversed(list(graph.nodes.values())):
-        for source in node.inputs:
-            read = _reads(node.plan, needed[node.id], graph.nodes[source].plan)
-            if not read <= needed[source]:
-                needed[source] |= read
-    return needed
-
-
-def _reads(plan: LogicalPlan, outputs: frozenset[str], source: LogicalPlan) -> frozenset[str]:
-    """Columns of `source` that the node reads to give `outputs`."""
-    match plan:
-        case Project():
-            return frozenset().union(*(columns_of(e) for n, e in plan.items if n in outputs))
-        case Filter():
-            return outputs | columns_of(plan.predicate)
-        case TableFunction():
-            return (outputs - {c.name for c in plan.columns}) | columns_of(plan.call)
-        case AssignWatermark():
-            return outputs | columns_of(plan.watermark.expression) | {plan.watermark.column}
-        case WindowAssign():
-            return (outputs - set(plan.names)) | {plan.window.time_column}
-        case WindowAggregate():
-            calls = (n for a in plan.aggregates for n in (a.argument, a.filter_column) if n is not None)
-            return frozenset((*plan.keys, *plan.window_columns, *calls))
-        case Union() | Sink():
-            return frozenset(source.schema.names)
-        case Scan() | Values():
-            return frozenset()
+def _route(rule: str, sink: Sink, items: Items) -> Route:
+    return Route(sink.job, sink.place, rule, items, sink_id(sink))

@@ -10,7 +10,8 @@ from planner.explain import explain, explain_json, steps
 from planner.logical import LogicalPlan, Sink
 from planner.merge import Graph, merge
 from planner.optimizer import optimize
-from planner.physical import PhysicalPlan, RulesPlan, lower
+from planner.physical import PhysicalPlan, lower
+from planner.rule_sets import RulesPlan
 
 # JSON as json.dumps takes it.
 Json: TypeAlias = dict[str, object]
@@ -89,13 +90,17 @@ def _stage_text(stage: Stage) -> str:
 
 def _physical_text(plan: PhysicalPlan, job: str) -> str:
     lines = []
-    for node in plan.nodes.values():
+    for node in plan.in_order:
         if job not in node.jobs:
             continue
         what = (
-            f"Rules: {len(node.plan.predicates)} filters, {len(node.plan.routes)} routes to sinks"
+            f"Rules: {len(node.plan.rules)} filters, {_routes(node.plan)} routes to sinks"
             if isinstance(node.plan, RulesPlan)
             else f"{type(node.plan).__name__} {node.plan.label}".rstrip()
         )
         lines.append(f"{what}  -> {', '.join(node.columns)}")
     return "\n".join(lines)
+
+
+def _routes(plan: RulesPlan) -> int:
+    return sum(target.routes for target in plan.targets.values())

@@ -89,7 +89,7 @@ class EngineCollector:
         for node in self._nodes():
             if isinstance(node.operator, RulesOperator):
                 totals.update(node.operator.compiled.ruleset.counters.as_dict())
-                rules += len(node.operator.compiled.plan.predicates)
+                rules += len(node.operator.compiled.plan.rules)
         yield GaugeMetricFamily("sqlengine_rules", "Filters evaluated as rules", rules)
         for name, value in totals.items():
             yield _counter(f"rules_{name}", f"Rules: {name.replace('_', ' ')}", value)

@@ -16,7 +16,8 @@ from planner.logical import (
     WindowAssign,
     time_origin,
 )
-from planner.physical import PhysicalNode, RulesPlan
+from planner.physical import PhysicalNode
+from planner.rule_sets import RulesPlan
 from rules.options import Options
 from rules.ruleset import RuleSet
 from sqlengine.expressions import evaluate

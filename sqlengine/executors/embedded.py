@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from parser.types import Schema
-from planner.physical import Edge, PhysicalNode, PhysicalPlan
+from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
@@ -29,29 +29,34 @@ class NodeContext:
         self.counters: Counter[str] = Counter()
         self.stateful = False
         self._owner = f"{node}@{born}"
-        self.tables = tables
+        self._tables = tables
+        self._names: list[str] = []
         self._restored = restored
 
     def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
         """The operator's table; filled from what was restored under its name, if anything was."""
         self.stateful = True
         full = f"{self._owner}/{name}"
-        if full not in self.tables:
-            self.tables[full] = table = KeyedTable(full, keys, values, exchange)
+        if full not in self._tables:
+            self._tables[full] = table = KeyedTable(full, keys, values, exchange)
+            self._names.append(full)
             if full in self._restored:
                 table.load(self._restored[full])
-        return self.tables[full]
+        return self._tables[full]
+
+    def drop(self) -> None:
+        """The node goes, and its tables with it."""
+        for name in self._names:
+            del self._tables[name]
 
 
 @dataclass
 class RunningNode:
-    """An operator and where its output goes."""
+    """An operator, and the node that says where its output goes."""
 
     node: PhysicalNode
     operator: Operator
     context: NodeContext
-    edges: dict[int, list[Edge]]
-    rank: int
 
 
 @dataclass
@@ -76,7 +81,7 @@ class EmbeddedExecutor:
     def prepare(self, plan: PhysicalPlan) -> Prepared:
         """Builds the operators that the plan needs and that are not running as they are: patterns compile here."""
         prepared = Prepared(plan)
-        for node in plan.nodes.values():
+        for node in self._different(plan):
             held = self.running.get(node.id)
             if held is None or not self._factory.reusable(held.node, node):
                 prepared.operators[node.id] = self._factory.build(node, held.operator if held else None)
@@ -90,25 +95,27 @@ class EmbeddedExecutor:
     ) -> None:
         """Puts a prepared plan in place: operators that stay keep their tables, those that go are closed and their
         tables dropped, new ones are opened (over `restored` tables of nodes `born` earlier, if there are any)."""
-        births = born or {}
-        running: dict[str, RunningNode] = {}
-        for rank, node in enumerate(prepared.plan.nodes.values()):
-            held = self.running.pop(node.id, None)
-            new = prepared.operators.get(node.id)
+        births, plan = born or {}, prepared.plan
+        for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
+            gone = self.running.pop(name)
+            self._retire(gone)
+            gone.context.drop()
+        for node in self._different(plan):
+            held, new = self.running.get(node.id), prepared.operators.get(node.id)
             if held is not None and new is not None:
                 self._retire(held)
-            birth = births.get(node.id, prepared.plan.version)
+            birth = births.get(node.id, plan.version)
             context = held.context if held else NodeContext(node.id, birth, self.tables, restored or {})
             operator = new or (held.operator if held else self._factory.build(node, None))
             if held is None or new is not None:
                 operator.open(context)
-            running[node.id] = RunningNode(node, operator, context, _by_port(node.edges), rank)
-        for gone in self.running.values():
-            self._retire(gone)
-        self.running, self.plan = running, prepared.plan
-        self.tables = {n: t for n, t in self.tables.items() if n.split("@", 1)[0] in running}
-        for current in running.values():
-            current.context.tables = self.tables
+            self.running[node.id] = RunningNode(node, operator, context)
+        self.plan = plan
+
+    def _different(self, plan: PhysicalPlan) -> list[PhysicalNode]:
+        """The nodes of the plan that are not those of the one that runs, in order."""
+        names = plan.nodes.difference(self.plan.nodes)
+        return sorted((plan.nodes[n] for n in names if n in plan.nodes), key=lambda n: n.rank)
 
     def births(self) -> dict[str, int]:
         """The graph's version with which each node that has tables came."""
@@ -119,7 +126,7 @@ class EmbeddedExecutor:
         """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind; rows for sinks go to
         `write`, dead letters to `self.errors`. Nodes work in topological order, so each sees its inputs complete."""
         waiting: dict[str, list[tuple[int, Batch]]] = {node: [(0, batch)]}
-        queue = [(self.running[node].rank, node)]
+        queue = [(self.running[node].node.rank, node)]
         while queue:
             _, name = heapq.heappop(queue)
             current = self.running[name]
@@ -140,8 +147,9 @@ class EmbeddedExecutor:
         queue: list[tuple[int, str]],
         write: SinkWrite,
     ) -> None:
-        for edge in source.edges.get(port, ()):
-            if edge.target in self.plan.sinks:
+        for edge in source.node.edges.get(port, ()):
+            target = self.running.get(edge.target)
+            if target is None:  # a sink
                 if batch.num_rows:
                     write(edge.target, batch)
                     if edge.job is not None:
@@ -149,7 +157,7 @@ class EmbeddedExecutor:
                 continue
             if edge.target not in waiting:
                 waiting[edge.target] = []
-                heapq.heappush(queue, (self.running[edge.target].rank, edge.target))
+                heapq.heappush(queue, (target.node.rank, edge.target))
             waiting[edge.target].append((edge.target_port, batch))
 
     def rows_by_job(self) -> Counter[str]:
@@ -174,10 +182,3 @@ class EmbeddedExecutor:
     def close(self) -> None:
         for node in self.running.values():
             node.operator.close()
-
-
-def _by_port(edges: Iterable[Edge]) -> dict[int, list[Edge]]:
-    result: dict[int, list[Edge]] = {}
-    for edge in edges:
-        result.setdefault(edge.port, []).append(edge)
-    return result

@@ -35,11 +35,11 @@ class Inputs:
         yield
         self._recovering = False
 
-    def open(self, plan: PhysicalPlan) -> dict[str, RunningSource]:
-        """The sources of the plan that are not open yet. SqlError when one cannot be opened."""
+    def open(self, plan: PhysicalPlan, fresh: Iterable[str]) -> dict[str, RunningSource]:
+        """The sources of the plan that are not open yet; `fresh` are its new nodes. SqlError when one cannot be opened."""
         return {
             node.id: RunningSource(node.plan, self._open(node.plan))
-            for node in plan.nodes.values()
+            for node in map(plan.nodes.__getitem__, fresh)
             if isinstance(node.plan, Scan) and node.id not in self.running
         }
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from parser.errors import SqlError
 from planner.catalog import Table
-from planner.physical import PhysicalPlan
+from planner.chunked import Chunked
+from planner.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Environment, Sink
@@ -47,6 +48,7 @@ class Outputs:
     ) -> None:
         self.running: dict[str, Sink] = {}
         self.refused: dict[str, SqlError] = {}
+        self._sinks: Chunked[PhysicalSink] = Chunked()
         self.fatal: list[RowsFailed] = []
         self._uncommitted: dict[str, Sink] = {}
         self._environment = environment
@@ -70,9 +72,8 @@ class Outputs:
     def open(self, plan: PhysicalPlan) -> dict[str, Sink]:
         """The sinks of the plan that are not open yet. SqlError when one cannot be opened."""
         sinks: dict[str, Sink] = {}
-        for name, sink in plan.sinks.items():
-            if name in self.running:
-                continue
+        for name in sorted(n for n in plan.sinks.difference(self._sinks) if n in plan.sinks and n not in self.running):
+            sink = plan.sinks[name]
             if sink.sink.table is not None:
                 sinks[name] = self._open(sink.sink.table)
             elif self._result is not None:
@@ -90,7 +91,9 @@ class Outputs:
     def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink]) -> None:
         """To another plan: `new` sinks come, those that it does not have are closed."""
         self.running.update(new)
-        for name in [s for s in self.running if s not in plan.sinks]:
+        gone = [s for s in self._sinks.difference(plan.sinks) if s in self.running and s not in plan.sinks]
+        self._sinks = plan.sinks
+        for name in gone:
             self.running.pop(name).close()
             self.refused.pop(name, None)
             self._uncommitted.pop(name, None)

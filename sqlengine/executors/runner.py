@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from planner.logical import AssignWatermark
-from planner.merge import Graph, stateful_nodes
+from planner.merge import Graph
 from planner.physical import lower
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
 from sqlengine.connectors.base import Chunk, Environment, Sink
@@ -89,8 +89,9 @@ class GraphRunner:
     def prepare(self, graph: Graph, jobs: Mapping[str, int], renamed: Mapping[str, str] | None = None) -> GraphChange:
         """Makes a change ready: compiles operators, opens connectors. Runs beside the stream, in the one thread that
         makes changes. SqlError leaves everything as it was."""
-        prepared = self.executor.prepare(lower(graph))
-        sources, sinks = self.inputs.open(prepared.plan), self.outputs.open(prepared.plan)
+        prepared = self.executor.prepare(lower(graph, self.executor.plan))
+        sources = self.inputs.open(prepared.plan, prepared.operators)
+        sinks = self.outputs.open(prepared.plan)
         return GraphChange(graph, prepared, jobs, sources, sinks, renamed or {})
 
     def apply(self, change: GraphChange) -> None:
@@ -110,7 +111,10 @@ class GraphRunner:
         else:
             self.executor.switch(change.prepared, self.checkpoints.restored, position.born)
         self.graph = change.graph
-        self.jobs = {n: v for n, v in {**self.jobs, **change.jobs}.items() if v}
+        gone = [n for n, v in change.jobs.items() if not v]
+        self.jobs = {**self.jobs, **change.jobs}
+        for name in gone:
+            del self.jobs[name]
         plan = change.prepared.plan
         self.inputs.switch(plan, change.sources, change.prepared.operators)
         self.outputs.switch(plan, change.sinks)
@@ -227,7 +231,6 @@ class GraphRunner:
 
     def position(self) -> Position:
         """All that a checkpoint must say besides the tables."""
-        stateful = {job: stateful_nodes(self.graph, job) for job in self.graph.jobs}
         return Position(
             graph=self.name,
             epoch=self.epoch,
@@ -237,7 +240,7 @@ class GraphRunner:
             ended=[n for n, s in self.inputs.running.items() if s.ended],
             unstarted=sorted(self.inputs.unstarted),
             jobs=dict(self.jobs),
-            stateful={job: held for job, held in stateful.items() if held},
+            stateful={job: list(held) for job, held in self.graph.stateful.items()},
             born=self.executor.births(),
         )
 

@@ -52,10 +52,6 @@ class FragmentOperator:
         self._factory = factory
         self._nodes = {n.id: n for n in fragment.nodes}
         self._ranks = {n.id: i for i, n in enumerate(fragment.nodes)}
-        self._edges: dict[tuple[str, int], list[Edge]] = {}
-        for node in fragment.nodes:
-            for edge in node.edges:
-                self._edges.setdefault((node.id, edge.port), []).append(edge)
         self._operators: dict[str, Operator] = {n.id: factory.build(n, None) for n in fragment.nodes}
         self._keeping: list[str] = []
 
@@ -92,7 +88,7 @@ class FragmentOperator:
                     if out_port == ERROR_PORT:
                         output.append((ERROR_PORT, result))
                         continue
-                    for edge in self._edges.get((name, out_port), ()):
+                    for edge in self._nodes[name].edges.get(out_port, ()):
                         self._send(edge, result, waiting, queue, output)
         return output
 

@@ -32,20 +32,20 @@ def cut_plan(plan: PhysicalPlan) -> CutPlan:
     """UnsupportedError where rows would have to be exchanged twice."""
     keyed = _keyed(plan)
     crossings = _crossings(plan, keyed)
-    sinks = {len(crossings) + i: sink for i, sink in enumerate(plan.sinks)}
+    sinks = {len(crossings) + i: sink for i, sink in enumerate(sorted(plan.sinks))}
     outputs = {at: port for port, at in enumerate(crossings)} | {(sink, 0): port for port, sink in sinks.items()}
-    stateless = [n for n in plan.nodes.values() if n.id not in keyed]
+    stateless = [n for n in plan.in_order if n.id not in keyed]
     sources = {n.id: _fragment(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)}
     reach = {port: tuple(s for s, f in sources.items() if _feeds(f, at)) for port, at in enumerate(crossings)}
     exchange = {port: _exchange(plan, at) for port, at in enumerate(crossings)}
-    above = tuple(n for n in plan.nodes.values() if n.id in keyed)
+    above = tuple(n for n in plan.in_order if n.id in keyed)
     return CutPlan(sources, Fragment(above, crossings, outputs) if above else None, exchange, reach, sinks)
 
 
 def _keyed(plan: PhysicalPlan) -> set[str]:
     """Nodes that keep state by key, and all above them."""
     keyed: set[str] = set()
-    for node in plan.nodes.values():
+    for node in plan.in_order:
         stateful = isinstance(node.plan, STATEFUL)
         if stateful and not isinstance(node.plan, WindowAggregate):
             raise UnsupportedError(f"{type(node.plan).__name__} is not supported on Spark yet", hint=_HINT)
@@ -56,13 +56,13 @@ def _keyed(plan: PhysicalPlan) -> set[str]:
                 hint=_HINT,
             )
         if stateful or node.id in keyed:
-            keyed |= {node.id, *(e.target for e in node.edges if e.target in plan.nodes)}
+            keyed |= {node.id, *(e.target for e in node.outgoing if e.target in plan.nodes)}
     return keyed
 
 
 def _crossings(plan: PhysicalPlan, keyed: set[str]) -> tuple[Input, ...]:
     """Inputs of keyed nodes that stateless ones feed."""
-    edges = (e for n in plan.nodes.values() if n.id not in keyed for e in n.edges if e.target in keyed)
+    edges = (e for n in plan.in_order if n.id not in keyed for e in n.outgoing if e.target in keyed)
     return tuple(dict.fromkeys((e.target, e.target_port) for e in edges))
 
 
@@ -72,14 +72,14 @@ def _fragment(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: 
     for node in stateless:
         if node.id in reached:
             nodes.append(node)
-            reached |= {e.target for e in node.edges}
-    fed = {(e.target, e.target_port) for n in nodes for e in n.edges}
+            reached |= {e.target for e in node.outgoing}
+    fed = {(e.target, e.target_port) for n in nodes for e in n.outgoing}
     unions = ((n.id, i) for n in nodes if isinstance(n.plan, Union) for i in range(len(n.plan.branches)))
     return Fragment(tuple(nodes), ((source.id, 0),), outputs, tuple(u for u in unions if u not in fed))
 
 
 def _feeds(fragment: Fragment, at: Input) -> bool:
-    return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.edges)
+    return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
 
 
 def _exchange(plan: PhysicalPlan, at: Input) -> Exchange:

@@ -79,7 +79,7 @@ class DriverSources:
         self._rows_per_turn = rows_per_turn
         self._running: dict[str, RunningSource] = {}
         self.places: dict[str, dict[str, str]] = {}
-        scans = {n.id: n.plan for n in plan.nodes.values() if isinstance(n.plan, Scan)}
+        scans = {n.id: n.plan for n in plan.in_order if isinstance(n.plan, Scan)}
         try:
             for name, scan in scans.items():
                 self._running[name] = running = RunningSource(scan, open_source(scan.table, environment))
@@ -88,7 +88,7 @@ class DriverSources:
         except BaseException:
             self.close()
             raise
-        for node in plan.nodes.values():
+        for node in plan.in_order:
             if isinstance(node.plan, Values):
                 self._name(node.id, ("",))
 

@@ -1,12 +1,12 @@
 """All filters over one input as one set of rules, and the projections behind them as templates.
 
 Nothing here costs in proportion to the number of rules: the set finds the (row, rule) pairs, and rows whose
-projections differ in literals only are built together, a literal being a column looked up by the rule's number."""
+projections differ in literals only are built together, literals being looked up by the route's number."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -14,16 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from parser.errors import PlanError, SqlError
-from planner.physical import RulesPlan
+from planner.chunked import Chunked
 from planner.predicates import to_rule
+from planner.rule_sets import PlannedRule, RulesPlan
 from planner.scalar import Scalar, columns_of, find_position
 from rules.columns import Columns
+from rules.condition import Condition
 from rules.ruleset import Matches, RuleSet
 from sqlengine.batch import Batch, concat
 from sqlengine.expressions import compile_expression, truth
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
-from sqlengine.operators.templates import Template, build_templates
+from sqlengine.operators.templates import PlacedRoute, Template, place
 
 Index: TypeAlias = npt.NDArray[np.int64]
 
@@ -37,43 +39,51 @@ class Residual:
 
 
 @dataclass(frozen=True)
-class CompiledRules:
-    """A set of rules ready to run, immutable: the next version is made beside the stream from this one.
+class CompiledRule:
+    """What is done with the rows for which the indexed condition of a rule is TRUE."""
 
-    `residuals` by rule, for those that have one. `templates` build the rows for sinks;
-    `template_of`, `slot_of` and `rank_of` lead from a route to its template, its place there, and its order."""
+    residual: Residual | None
+    routes: tuple[PlacedRoute, ...]
+
+
+@dataclass(frozen=True)
+class CompiledRules:
+    """A set of rules ready to run, immutable: the next version is made beside the stream from this one. `compiled` is the
+    number of rules that were not taken over from the one before."""
 
     plan: RulesPlan
     ruleset: RuleSet
-    residuals: Mapping[str, Residual]
-    templates: tuple[Template, ...]
-    routes_of: Mapping[str, Sequence[int]]
-    template_of: Index
-    slot_of: Index
+    rules: Chunked[CompiledRule]
+    compiled: int
 
 
 def compile_rules(plan: RulesPlan, ruleset: RuleSet, previous: CompiledRules | None = None) -> CompiledRules:
     """Compiles the difference to `previous` (or everything, into `ruleset`)."""
-    known = previous.plan.predicates if previous else {}
-    residuals = {i: r for i, r in previous.residuals.items() if i in plan.predicates} if previous else {}
-    added = {}
-    for name, predicate in plan.predicates.items():
-        if name not in known:
-            rule = to_rule(predicate)
-            added[name] = rule.condition
-            if rule.residual is not None:
-                residuals[name] = Residual(rule.residual, tuple(sorted(columns_of(rule.residual))))
-    removed = [i for i in known if i not in plan.predicates]
+    known: Chunked[PlannedRule] = previous.plan.rules if previous else Chunked()
+    held: Chunked[CompiledRule] = previous.rules if previous else Chunked()
+    conditions, rules = {}, {}
+    changed = sorted(plan.rules.difference(known))
+    for name in changed:
+        rule, old = plan.rules.get(name), held.get(name)
+        if rule is None:
+            continue
+        if old is None:
+            conditions[name], residual = _split(rule.predicate)
+        rules[name] = CompiledRule(old.residual if old else residual, tuple(map(place, rule.routes)))
+    gone = [name for name in changed if name not in plan.rules]
     base = previous.ruleset if previous else ruleset
     try:
-        changed = base.change(added, removed) if added or removed else base
+        base = base.change(conditions, gone) if conditions or gone else base
     except SqlError as error:
-        raise _in_statement(error, plan.predicates) from None
-    templates, template_of, slot_of = build_templates(plan)
-    routes_of: dict[str, list[int]] = {}
-    for number, route in enumerate(plan.routes):
-        routes_of.setdefault(route.rule, []).append(number)
-    return CompiledRules(plan, changed, residuals, templates, routes_of, template_of, slot_of)
+        raise _in_statement(error, {name: plan.rules[name].predicate for name in conditions}) from None
+    return CompiledRules(plan, base, held.changed(rules, gone), len(rules))
+
+
+def _split(predicate: Scalar) -> tuple[Condition, Residual | None]:
+    rule = to_rule(predicate)
+    if rule.residual is None:
+        return rule.condition, None
+    return rule.condition, Residual(rule.residual, tuple(sorted(columns_of(rule.residual))))
 
 
 def _in_statement(error: SqlError, predicates: Mapping[str, Scalar]) -> SqlError:
@@ -86,8 +96,8 @@ def _in_statement(error: SqlError, predicates: Mapping[str, Scalar]) -> SqlError
 
 
 class RulesOperator:
-    """Output port i: rows for sink `plan.targets[i]`, ordered by event and then by (job, place). Behind these ports,
-    one for each rule whose rows go on to other operators, which also get a tick when no row matched."""
+    """A port for each sink of `plan.targets`: its rows, ordered by event and then by (job, place). A port for each rule
+    of `plan.onward`, whose rows go on to other operators, which also get a tick when no row matched."""
 
     def __init__(self, compiled: CompiledRules) -> None:
         self.compiled = compiled
@@ -122,15 +132,17 @@ class RulesOperator:
         for row, name, reason in matches.errors:
             failed.setdefault(name, []).append((row, reason))
         for name, rows in failed.items():
-            plan = self.compiled.plan
+            rule = self.compiled.plan.rules[name]
             numbers, reasons = np.array([r for r, _ in rows]), [reason for _, reason in rows]
-            self._fail(batch, numbers, name, plan.predicates[name], reasons, output)
+            self._fail(batch, numbers, name, rule.predicate, reasons, output)
             if name in matches.given_up:
-                output += [(GIVE_UP_PORT, letters) for _, letters in output[-len(plan.owners[name]) :]]
+                output += [(GIVE_UP_PORT, letters) for _, letters in output[-len(rule.owners) :]]
 
     def _residuals(self, batch: Batch, found: dict[str, Index], output: Output) -> dict[str, Index]:
-        for name in sorted(found.keys() & self.compiled.residuals.keys()):
-            residual, rows = self.compiled.residuals[name], found[name]
+        for name in sorted(found):
+            residual, rows = self.compiled.rules[name].residual, found[name]
+            if residual is None:
+                continue
             part = batch if len(rows) == batch.num_rows else batch.take(rows, residual.reads)
             vector = compile_expression(residual.expression)(part)
             self._counters["residual_rows"] += len(rows)
@@ -142,52 +154,49 @@ class RulesOperator:
         return {name: rows for name, rows in found.items() if len(rows)}
 
     def _sinks(self, batch: Batch, rows_of: Mapping[str, Index], output: Output) -> None:
-        routes = [(number, rows_of[n]) for n in rows_of for number in self.compiled.routes_of.get(n, ())]
+        routes = [(route, rows) for name, rows in rows_of.items() for route in self.compiled.rules[name].routes]
         if not routes:
             return
-        numbers = np.repeat([n for n, _ in routes], [len(r) for _, r in routes])
-        rows = np.concatenate([r for _, r in routes])
+        routes.sort(key=lambda r: r[0].order)
+        for placed, rows in routes:
+            self.rows_by_job[placed.route.job] += len(rows)
+        numbers = np.repeat(np.arange(len(routes)), [len(rows) for _, rows in routes])
+        rows = np.concatenate([rows for _, rows in routes])
         order = np.lexsort((numbers, rows))
-        self._count(numbers)
-        by_target: dict[int, list[tuple[Index, Batch]]] = {}
         numbers, rows = numbers[order], rows[order]
-        templates = self.compiled.template_of[numbers]
-        for t in np.unique(templates):
-            chosen = np.flatnonzero(templates == t)
-            template = self.compiled.templates[t]
-            built, kept = self._build(batch, template, rows[chosen], numbers[chosen], output)
+        by_target: dict[str, list[tuple[Index, Batch]]] = {}
+        for template, members in _by_template([placed for placed, _ in routes]):
+            place_in = np.full(len(routes), -1)
+            place_in[members] = np.arange(len(members))
+            chosen = np.flatnonzero(place_in[numbers] >= 0)
+            own = [routes[m][0] for m in members]
+            built, kept = self._build(batch, rows[chosen], own, place_in[numbers[chosen]], output)
             by_target.setdefault(template.target, []).append((chosen[kept], built))
-        output += [(target, _interleave(parts)) for target, parts in sorted(by_target.items())]
+        targets = self.compiled.plan.targets
+        output += [(targets[name].port, _interleave(parts)) for name, parts in by_target.items()]
 
     def _build(
-        self, batch: Batch, template: Template, rows: Index, numbers: Index, output: Output
+        self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index, output: Output
     ) -> tuple[Batch, Index]:
-        built, errors = template.build(batch, rows, self.compiled.slot_of[numbers])
+        built, errors = routes[0].template.build(batch, rows, routes, which)
         if errors is None:
             return built, np.arange(len(rows))
-        routes = self.compiled.plan.routes
         for i in np.flatnonzero(errors.mask):
-            route = routes[numbers[i]]
+            route = routes[which[i]].route
             text = ", ".join(str(e) for _, e in route.items)
             self._letter(batch, rows[i : i + 1], route.job, route.items[0][1], text, [errors.reason(int(i))], output)
         kept = np.flatnonzero(~errors.mask)
         return built.take(kept), kept
 
-    def _count(self, numbers: Index) -> None:
-        routes = self.compiled.plan.routes
-        for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
-            self.rows_by_job[routes[number].job] += int(count)
-
     def _raw(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
-        first = len(self.compiled.plan.targets)
         none = np.empty(0, np.int64)
         return [
-            (first + i, replace(batch.take(rows_of.get(name, none)), watermark=batch.watermark))
-            for i, name in enumerate(self.compiled.plan.raw)
+            (port, replace(batch.take(rows_of.get(name, none)), watermark=batch.watermark))
+            for name, port in self.compiled.plan.onward.items()
         ]
 
     def _fail(self, batch: Batch, rows: Index, rule: str, at: Scalar, reasons: Sequence[str], output: Output) -> None:
-        for job in sorted(self.compiled.plan.owners[rule]):
+        for job in sorted(self.compiled.plan.rules[rule].owners):
             self._letter(batch, rows, job, at, str(at), reasons, output)
 
     def _letter(
@@ -201,6 +210,14 @@ class RulesOperator:
         output.append((ERROR_PORT, letters))
 
     def close(self) -> None: ...
+
+
+def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list[int]]]:
+    """Which of the routes each template builds."""
+    members: dict[str, list[int]] = {}
+    for number, placed in enumerate(routes):
+        members.setdefault(placed.template.shape, []).append(number)
+    return [(routes[numbers[0]].template, numbers) for numbers in members.values()]
 
 
 def _interleave(parts: Sequence[tuple[Index, Batch]]) -> Batch:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
+from weakref import WeakValueDictionary
 from zlib import crc32
 
 import numpy as np
@@ -11,34 +13,39 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import Column, Schema
-from planner.physical import Route, RulesPlan
-from planner.scalar import Literal, Scalar, columns_of
+from planner.rule_sets import Route
+from planner.scalar import Literal, columns_of
 from sqlengine.batch import Batch
 from sqlengine.expressions import Evaluator, compile_expression
-from udf.vector import Errors, merge_errors
+from udf.vector import Errors, LiteralValue, merge_errors
+
+Index: TypeAlias = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
-    """`items[i]` is either an evaluator over the input's columns `reads`, or the literals of that place by slot."""
+    """What routes of one `shape` have in common: `items[i]` is an evaluator over the input's columns `reads`, or the type
+    of a literal that each route has of its own."""
 
-    target: int
+    shape: str
+    target: str
     schema: Schema
-    items: tuple[Evaluator | pa.Array, ...]
+    items: tuple[Evaluator | pa.DataType, ...]
     reads: tuple[str, ...]
     seed: int
 
     def build(
-        self, batch: Batch, rows: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]
+        self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index
     ) -> tuple[Batch, Errors | None]:
-        """One output row per pair of an input row and the slot of the route that wants it."""
+        """One output row per pair of an input row and the place in `routes` of the route that wants it."""
         part = batch.take(rows, self.reads)
         part = replace(part, seed=part.seed ^ self.seed)
         columns, errors = [], []
-        index = pa.array(slots)
+        index = pa.array(which)
+        literals = zip(*(r.literals for r in routes), strict=True)
         for item, field in zip(self.items, self.schema.arrow, strict=True):
-            if isinstance(item, pa.Array):
-                columns.append(item.take(index))
+            if isinstance(item, pa.DataType):
+                columns.append(_column(next(literals), item).take(index))
                 continue
             vector = item(part)
             errors.append(vector.errors)
@@ -47,49 +54,47 @@ class Template:
         return part.with_columns(self.schema, columns), merge_errors(errors)
 
 
-def build_templates(
-    plan: RulesPlan,
-) -> tuple[tuple[Template, ...], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The templates, and for each route its template and its slot there."""
-    members: dict[tuple[str, ...], list[int]] = {}
-    for number, route in enumerate(plan.routes):
-        members.setdefault(_shape(route), []).append(number)
-    template_of = np.zeros(len(plan.routes), np.int64)
-    slot_of = np.zeros(len(plan.routes), np.int64)
-    templates = []
-    for t, numbers in enumerate(members.values()):
-        template_of[numbers] = t
-        slot_of[numbers] = np.arange(len(numbers))
-        templates.append(_template(plan, [plan.routes[n] for n in numbers]))
-    return tuple(templates), template_of, slot_of
+@dataclass(frozen=True, eq=False)
+class PlacedRoute:
+    """A route, and the literals that it puts into its template. An event's rows come in the order of `order`."""
+
+    route: Route
+    template: Template
+    literals: tuple[LiteralValue, ...]
+    order: tuple[str, int, str]
 
 
-def _shape(route: Route) -> tuple[str, ...]:
+def place(route: Route) -> PlacedRoute:
+    """The route with its template, the same object for all routes of one shape."""
+    shape = _shape(route)
+    template = _templates.get(shape)
+    if template is None:
+        template = _templates[shape] = _template(shape, route)
+    literals = tuple(e.value for _, e in route.items if isinstance(e, Literal))
+    return PlacedRoute(route, template, literals, (route.job, route.place, route.rule))
+
+
+# As long as a route needs them.
+_templates: WeakValueDictionary[str, Template] = WeakValueDictionary()
+
+
+def _shape(route: Route) -> str:
     """Equal for routes whose rows can be built together."""
     parts = [route.target]
     for name, e in route.items:
         parts += (name, f"literal {e.type.arrow}" if isinstance(e, Literal) else e.digest)
-    return tuple(parts)
+    return "\0".join(parts)
 
 
-def _column(literals: Sequence[Scalar], kind: pa.DataType) -> pa.Array:
+def _template(shape: str, route: Route) -> Template:
+    items = tuple(e.type.arrow if isinstance(e, Literal) else compile_expression(e) for _, e in route.items)
+    reads = tuple(sorted(set().union(*(columns_of(e) for _, e in route.items))))
+    schema = Schema(tuple(Column(name, e.type) for name, e in route.items))
+    return Template(shape, route.target, schema, items, reads, crc32(shape.encode()))
+
+
+def _column(values: Sequence[LiteralValue], kind: pa.DataType) -> pa.Array:
     """Literals of one type as a column; integers stand for dates and times in their Arrow unit."""
-    values = [e.value for e in literals if isinstance(e, Literal)]
     if not pa.types.is_temporal(kind):
         return pa.array(values, kind)
     return pa.array(values, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
-
-
-def _template(plan: RulesPlan, routes: Sequence[Route]) -> Template:
-    first = routes[0]
-    items: list[Evaluator | pa.Array] = []
-    for i, (_, e) in enumerate(first.items):
-        if isinstance(e, Literal):
-            items.append(_column([r.items[i][1] for r in routes], e.type.arrow))
-        else:
-            items.append(compile_expression(e))
-    reads = tuple(sorted(set().union(*(columns_of(e) for _, e in first.items))))
-    schema = Schema(tuple(Column(name, e.type) for name, e in first.items))
-    return Template(
-        plan.targets.index(first.target), schema, tuple(items), reads, crc32("\0".join(_shape(first)).encode())
-    )

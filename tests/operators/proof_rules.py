@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from parser.types import BOOLEAN, INT, STRING, decimal
-from planner.physical import Route, RulesPlan
+from planner.rule_sets import PlannedRule, Route, RulesPlan
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from rules.ruleset import RuleSet
 from sqlengine.operators.base import Operator
@@ -46,12 +46,11 @@ TARGETS = ("t0", "t1")
 
 def rules_plan() -> RulesPlan:
     items = [("k", _COLUMNS["k"]), ("i", _COLUMNS["i"]), ("m", _COLUMNS["m"])]
-    routes = tuple(
-        Route(f"job-{n}", 0, name, (("rule", Literal(name, STRING)), *items), target)
-        for n, (name, (_, _, target)) in enumerate(_RULES.items())
-    )
-    owners = {r.rule: frozenset({r.job}) for r in routes}
-    return RulesPlan({name: predicate for name, (predicate, _, _) in _RULES.items()}, routes, TARGETS, (), owners)
+    rules = {}
+    for number, (name, (predicate, _, target)) in enumerate(_RULES.items()):
+        route = Route(f"job-{number}", 0, name, (("rule", Literal(name, STRING)), *items), target)
+        rules[name] = PlannedRule(predicate, frozenset({route.job}), (route,))
+    return RulesPlan().changed(rules)
 
 
 def rules() -> list[Operator]:
