@@ -155,7 +155,7 @@ def _rule_by_rule() -> tuple[float, float]:
         chunk = source.source.read("0", 0, max_rows=len(sigma.log()))
         assert chunk is not None
         ((_, batch),) = scan.process(0, source.batch(chunk, 0, 0))
-    expressions = [compile_expression(p) for p in rules.compiled.plan.predicates.values()]
+    expressions = [compile_expression(r.predicate) for r in rules.compiled.plan.rules.values()]
 
     def evaluate(shared: bool) -> int:
         memo: dict[object, object] = {}
