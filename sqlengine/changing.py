@@ -136,7 +136,11 @@ class Changes:
     def _want(self, work: Work, name: str, text: JobText) -> None:
         held = self._registry.log.jobs.get(check_name(name))
         check_origin(name, held, work.request)
-        same = held is not None and held.state in LIVE and self._registry.same(self._registry.version(held), text)
+        same = (
+            held is not None
+            and held.state in LIVE
+            and self._registry.same(self._registry.version(held), text, work.request.origin)
+        )
         if held is not None and same and held.origin is work.request.origin:
             work.outcomes[name] = Outcome(name, "unchanged", held.version)
         else:

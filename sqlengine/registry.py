@@ -53,10 +53,11 @@ class Registry:
         """What the job's current version says."""
         return text_of(self.version(job))
 
-    def same(self, held: JobVersion, text: JobText) -> bool:
-        """Whether a text says what a version says, down to the contents of the modules that it names."""
-        if held.sql != text.sql:
-            return False
+    def same(self, held: JobVersion, text: JobText, origin: Origin) -> bool:
+        """Whether a text says what a version says, down to the contents of the modules that it names. The folder shows its
+        texts again at every start, which is no new submit: a restart goes on with the modules that there were."""
+        if held.sql != text.sql or origin is Origin.FOLDER:
+            return held.sql == text.sql
         return text.modules == held.modules if text.modules else self.library.unchanged(held.modules)
 
     def modules(self) -> set[str]:

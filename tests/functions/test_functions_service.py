@@ -179,6 +179,29 @@ def test_a_restart_uses_what_was_submitted_whatever_became_of_the_file(folder: P
         assert user.fired(amount=6) == {"levels"}
 
 
+def test_a_job_of_the_watched_folder_takes_a_changed_module_with_its_own_change(folder: Path, tmp_path: Path) -> None:
+    def module(limit: int) -> None:
+        text = f"from sqlengine import udf\n\n@udf\ndef beyond(a: int) -> int:\n    return a - {limit}\n"
+        (folder / "watched.py").write_text(text)
+
+    def written(text: str) -> None:
+        (tmp_path / "data" / "jobs" / "watched.sql").write_text(text)
+
+    module(5)
+    with running(tmp_path / "data", functions=folder) as (_, user):
+        prepare(user)
+        written(alerting("watched", "watched", "beyond(amount)"))
+        eventually(lambda: "watched" in user.states(), "the job of the folder")
+        assert user.fired(amount=6) == {"watched"}
+    module(50)
+    with running(tmp_path / "data", functions=folder) as (_, user):
+        user.event()  # the first one's number is taken
+        assert user.fired(amount=6) == {"watched"}
+        written("-- changed\n" + alerting("watched", "watched", "beyond(amount)"))
+        eventually(lambda: user.job("watched")["version"] == 2, "the changed job")
+        assert [user.fired(amount=n) for n in (6, 51)] == [set(), {"watched"}]
+
+
 @pytest.mark.parametrize(
     ("using", "says"),
     [
