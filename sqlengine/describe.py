@@ -10,8 +10,7 @@ from parser.statements import Describe, Name, Show
 from parser.types import BOOLEAN, STRING, Column, Schema
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Table, View
 from sqlengine.batch import Batch, from_pydict
-from udf.registry import lookup
-from udf.registry import names as function_names
+from udf.reference import Entry, entry_named, function_names
 
 _DESCRIBE = Schema(
     (
@@ -71,20 +70,30 @@ def describe(catalog: Catalog, name: Name, position: Position | None = None) -> 
 
 def describe_function(catalog: Catalog, statement: Describe) -> Batch:
     """What Flink says of a function, and of a user's also its content."""
-    built_in = lookup(statement.name[-1].upper())
+    built_in = entry_named(statement.name[-1])
     held = catalog.function(statement.name, built_in=built_in is not None)
     if held is not None:
         facts = _about_user(held, statement.extended)
     elif built_in is not None and len(statement.name) == 1:
         facts = {"is system function": "true", "is temporary": "false"}
         if statement.extended:
-            facts |= {"kind": "SCALAR", "is deterministic": str(built_in.deterministic).lower()}
+            facts |= _about_built_in(built_in)
     else:
         raise UnknownObject(
             f"function '{'.'.join(statement.name)}' does not exist", hint="SHOW FUNCTIONS lists all"
         ).at(statement.subject)
     schema = Schema((Column("info name", STRING), Column("info value", STRING)))
     return from_pydict(schema, {"info name": list(facts), "info value": list(facts.values())})
+
+
+def _about_built_in(entry: Entry) -> dict[str, str]:
+    return {
+        "kind": "AGGREGATE" if entry.topic == "aggregates" else "SCALAR",
+        "is deterministic": str(entry.deterministic).lower(),
+        "usage": entry.usage,
+        "documentation": entry.text,
+        **{f"example {i}": f"{e.expression} is {e.result}" for i, e in enumerate(entry.examples, 1)},
+    }
 
 
 def _about_user(function: Function, extended: bool) -> dict[str, str]:

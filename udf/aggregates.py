@@ -18,6 +18,7 @@ from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
 from udf.accumulators import Accumulator, Column, Slots, to_arrow_column, to_numpy
 from udf.arrays import valid
 from udf.decimals import EXACT, fit
+from udf.distinct import Distinct
 from udf.vector import BoolArray, Errors, Vector
 
 __all__ = ["Accumulator", "Aggregate", "Slots", "aggregate_names", "bind_aggregate", "is_aggregate"]
@@ -227,7 +228,7 @@ Factory: TypeAlias = Callable[[Sequence[DataType]], Aggregate]
 
 def _count(types: Sequence[DataType]) -> Aggregate:
     if len(types) > 1:
-        raise _refusal("COUNT", types, "one value or * expected")
+        raise refusal("COUNT", types, "one value or * expected")
     return Count()
 
 
@@ -247,20 +248,21 @@ def _avg(types: Sequence[DataType]) -> Aggregate:
 
 def _one_number(name: str, types: Sequence[DataType]) -> DataType:
     if len(types) != 1 or not types[0].is_numeric:
-        raise _refusal(name, types, "a number expected")
+        raise refusal(name, types, "a number expected")
     return types[0].as_attribute(TimeAttribute.NONE)
 
 
 def _extreme(name: str, *, greatest: bool) -> Factory:
     def bind(types: Sequence[DataType]) -> Aggregate:
         if len(types) != 1 or types[0].children or types[0].is_binary or types[0].root is Root.NULL:
-            raise _refusal(name, types, "one value that can be ordered expected")
+            raise refusal(name, types, "one value that can be ordered expected")
         return Extreme(types[0].as_attribute(TimeAttribute.NONE), greatest)
 
     return bind
 
 
-def _refusal(name: str, types: Sequence[DataType], detail: str) -> PlanError:
+def refusal(name: str, types: Sequence[DataType], detail: str) -> PlanError:
+    """The error for arguments that an aggregate does not take."""
     return PlanError(f"cannot apply '{name}' to arguments ({', '.join(map(str, types))})", detail=detail)
 
 
@@ -271,6 +273,33 @@ _AGGREGATES: dict[str, Factory] = {
     "MIN": _extreme("MIN", greatest=False),
     "MAX": _extreme("MAX", greatest=True),
 }
+
+
+# What people read about each, by its names.
+_DOCS: dict[tuple[str, ...], str] = {
+    ("COUNT",): "COUNT(*), COUNT([DISTINCT] value): the number of rows, or of those whose value is not NULL.",
+    (
+        "SUM",
+    ): "SUM([DISTINCT] number): the sum of what is not NULL, in the type of the argument; NULL if there is nothing.",
+    ("AVG",): "AVG([DISTINCT] number): the mean of what is not NULL; that of integers is cut to an integer.",
+    ("MIN",): "MIN(value): the smallest value that is not NULL.",
+    ("MAX",): "MAX(value): the greatest value that is not NULL.",
+}
+
+
+def define(*names: str, factory: Factory, doc: str = "") -> None:
+    """Adds a built-in aggregate; `doc` begins with its usage and a colon, and is empty for a variant of another."""
+    for name in names:
+        if name in _AGGREGATES:
+            raise ValueError(f"aggregate {name} is defined twice")
+        _AGGREGATES[name] = factory
+    if doc:
+        _DOCS[tuple(n for n in names if " " not in n)] = doc
+
+
+def documented() -> dict[tuple[str, ...], str]:
+    """The built-in aggregates' docs by their names."""
+    return dict(_DOCS)
 
 
 # Aggregates of users, by an identity that no built-in name has.
@@ -291,8 +320,11 @@ def is_aggregate(name: str) -> bool:
 
 
 def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = False) -> Aggregate:
-    """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*). PlanError for types that
+    """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*); 'SUM DISTINCT' is SUM of
+    distinct values. PlanError for types that
     it does not take. Only with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is:
     over no rows it is NULL."""
     nullable = [t if grouped else t.with_nullable(True) for t in types]
-    return (_AGGREGATES.get(name) or _USERS[name])(nullable)
+    base = name.removesuffix(" DISTINCT")
+    bound = (_AGGREGATES.get(base) or _USERS[base])(nullable)
+    return bound if base == name else Distinct(bound, nullable[0])

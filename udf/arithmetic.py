@@ -56,7 +56,7 @@ def _is_decimal(ctx: KernelContext) -> bool:
 
 
 @function("+", signature=_operands(sum_type, "+"))
-def add(ctx: KernelContext, left: Values, right: Values) -> Values:
+def add(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     """a + b: the sum; integers wrap around; of a date or time and an interval, the later time.
 
     >>> 1 + 1.5
@@ -70,7 +70,7 @@ def add(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 
 @function("-", signature=_operands(sum_type, "-"))
-def subtract(ctx: KernelContext, left: Values, right: Values) -> Values:
+def subtract(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     """a - b: the difference; integers wrap around; of a date or time and an interval, the earlier time.
 
     >>> DATE '2020-03-31' - INTERVAL '1' MONTH
@@ -91,7 +91,7 @@ def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
     6
     """
     if not all(t.is_numeric for t in ctx.arg_types):
-        return scale_interval(left, right)
+        return scale_interval(ctx, left, right)
     if _is_decimal(ctx):
         return combine(ctx.num_rows, pc.multiply, EXACT.multiply, ctx.result_type, left, right)
     return pc.multiply(left, right)

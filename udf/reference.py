@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from udf.aggregates import documented
 from udf.registry import Definition, lookup, names
 
 _EXAMPLE = re.compile(r">>> (.*)\n(.*)")
@@ -76,11 +76,22 @@ def entries() -> list[Entry]:
     return sorted(found, key=lambda e: (order[TITLES[e.topic]], e.names))
 
 
+def aggregate_entries() -> list[Entry]:
+    """All aggregates by name."""
+    return [entry_of(doc, called, "aggregates", True) for called, doc in sorted(documented().items())]
+
+
 def entry_named(name: str) -> Entry | None:
-    return next((e for e in entries() if name.upper() in e.names), None)
+    """The function or aggregate of that name in any case; None where there is none."""
+    return next((e for e in (*entries(), *aggregate_entries()) if name.upper() in e.names), None)
 
 
-def page(aggregates: Iterable[Entry] = ()) -> str:
+def function_names() -> list[str]:
+    """The names of all functions, operators and aggregates that SQL text can have."""
+    return sorted({name for e in (*entries(), *aggregate_entries()) for name in e.names})
+
+
+def page() -> str:
     """The reference page in Markdown."""
     lines = [
         "# Functions",
@@ -90,7 +101,7 @@ def page(aggregates: Iterable[Entry] = ()) -> str:
         "letter of the row, or ends the job (`job.on-error`).",
     ]
     title = ""
-    for entry in (*entries(), *aggregates):
+    for entry in (*entries(), *aggregate_entries()):
         if TITLES[entry.topic] != title:
             title = TITLES[entry.topic]
             lines += ["", f"## {title}"]

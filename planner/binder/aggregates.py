@@ -182,7 +182,7 @@ class Grouping:
         if user is not None:
             return self._user_aggregate(user, call, condition)
         if name in refusals.AGGREGATES:
-            return self._aggregate(name, call, condition)
+            return self._aggregate(call, condition)
         if name in _BOUNDS and self.legacy is not None and condition is None:
             return self._bound(_BOUNDS.index(name), call)
         return None
@@ -201,15 +201,13 @@ class Grouping:
         time = windows.check_time_attribute(bind_scalar(node.expressions[0], place), node.expressions[0])
         return windows.tumble(time, node.expressions[1], None, place)
 
-    def _aggregate(self, name: str, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
-        argument = self._argument(name, node)
+    def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
+        name, argument = aggregate_argument(node, Place(self.context, self.place.scope, "an aggregate"))
         kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
         try:
-            result = bind_aggregate(name, kinds).result_type
+            result = bind_aggregate(name, kinds, grouped=condition is None).result_type
         except PlanError as error:
             raise error.at(position_of(node)) from None
-        if result.nullable and argument is not None and condition is None:
-            result = result.with_nullable(argument.type.nullable)
         return self._called(name, argument, result, condition)
 
     def _user_aggregate(self, function: Function, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
@@ -237,17 +235,33 @@ class Grouping:
             self.calls[key] = AggregateCall(fresh, name, column, result, kind, False, where)
         return pool.column(self.calls[key].name, self.calls[key].type)
 
-    def _argument(self, name: str, node: exp.Expression) -> Scalar | None:
-        """The argument; None for COUNT(*)."""
-        first = node.expressions[0] if node.expressions else None
-        if isinstance(first, exp.Star) and name == "COUNT":
-            return None
-        if isinstance(first, exp.Distinct):
-            hint = "group by the columns in a query below and count its rows"
-            raise UnsupportedError(f"{name}(DISTINCT …) is not supported", hint=hint, position=position_of(first))
-        if first is None or len(node.expressions) > 1 or isinstance(first, exp.Star):
-            raise PlanError(f"{name} takes one argument", position=position_of(node))
-        return bind_scalar(first, Place(self.context, self.place.scope, "an aggregate"))
+
+# Aggregates of several arguments, which travel as one ROW, with the most that they take.
+_SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
+
+
+def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
+    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*)."""
+    name = node.name.upper()
+    first = node.expressions[0] if node.expressions else None
+    if isinstance(first, exp.Star) and name == "COUNT":
+        return name, None
+    nodes = first.expressions if isinstance(first, exp.Distinct) else node.expressions
+    suffix = " DISTINCT" if isinstance(first, exp.Distinct) and name not in ("MIN", "MAX") else ""
+    clauses = [n for n in nodes if isinstance(n, exp.Kwarg)]
+    plain = [n for n in nodes if not isinstance(n, exp.Kwarg)]
+    for clause in clauses:
+        if not name.startswith("JSON_"):
+            raise refusals.of_expression(clause)
+        suffix = f" {clause.args['expression'].name}{suffix}"
+    most = _SEVERAL.get(name, 1)
+    if not 1 <= len(plain) <= most or isinstance(plain[0], exp.Star):
+        takes = "one argument" if most == 1 else f"up to {most} arguments"
+        raise PlanError(f"{name} takes {takes}", position=position_of(node))
+    args = tuple(bind_scalar(n, place) for n in plain)
+    if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
+        raise PlanError("the separator of LISTAGG is a literal", position=position_of(node))
+    return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)
 
 
 def _flat(group: exp.Expression) -> list[exp.Expression]:

@@ -8,16 +8,16 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
+from udf.aggregates import aggregate_names
 
-AGGREGATES = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
+AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n)
 WINDOW_BOUNDS = frozenset({"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"})
 
-_SUM = "COUNT, SUM, MIN, MAX and AVG are there"
+_KNOWN = f"{', '.join(sorted(AGGREGATES))} are there"
 _OTHER_AGGREGATES = dict.fromkeys(
-    "STDDEV_POP STDDEV_SAMP STDDEV VAR_POP VAR_SAMP VARIANCE LISTAGG COLLECT ARRAY_AGG FIRST_VALUE LAST_VALUE RANK "
-    "DENSE_RANK ROW_NUMBER CUME_DIST PERCENT_RANK NTILE LEAD LAG SUM0 APPROX_COUNT_DISTINCT JSON_OBJECTAGG "
-    "JSON_ARRAYAGG PERCENTILE GROUPING GROUPING_ID GROUP_ID".split(),
-    _SUM,
+    "RANK DENSE_RANK ROW_NUMBER CUME_DIST PERCENT_RANK NTILE LEAD LAG SUM0 APPROX_COUNT_DISTINCT GROUPING GROUPING_ID "
+    "GROUP_ID".split(),
+    _KNOWN,
 )
 _TUMBLE = "use TUMBLE"
 _OTHER_WINDOWS = {

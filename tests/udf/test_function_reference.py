@@ -17,7 +17,7 @@ from planner.scalar import ColumnRef
 from sqlengine.batch import Batch
 from sqlengine.expressions import evaluate
 from sqlengine.results import column_to_json
-from udf.reference import Entry, Example, entries, entry_named, page
+from udf.reference import Entry, Example, aggregate_entries, entries, entry_named, page
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 X = INT.with_nullable(False)
@@ -57,6 +57,12 @@ def test_every_function_is_documented(entry: Entry) -> None:
     assert entry.usage, "the docstring begins with the usage and a colon"
     assert entry.text
     assert entry.examples
+
+
+@pytest.mark.parametrize("entry", aggregate_entries(), ids=lambda e: e.names[0])
+def test_every_aggregate_is_documented(entry: Entry) -> None:
+    assert entry.usage
+    assert entry.text
 
 
 def test_page_is_up_to_date() -> None:

@@ -1,0 +1,293 @@
+"""Aggregates that keep values: FIRST_VALUE, LAST_VALUE, LISTAGG, COLLECT, ARRAY_AGG, JSON_ARRAYAGG, JSON_OBJECTAGG,
+PERCENTILE. Several arguments of one come as a ROW."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import BIGINT, DOUBLE, STRING, DataType, Root, TimeAttribute, array, row, varchar
+from udf.accumulators import Accumulator, Column, Slots, to_arrow_column, to_numpy
+from udf.aggregates import Aggregate, define, refusal
+from udf.arrays import valid
+from udf.distinct import restored, storable, stored_type
+from udf.json_writing import check_json, json_object, json_texts
+from udf.vector import BoolArray
+
+Values: TypeAlias = list[Any]
+# What a group's values come to.
+Finish: TypeAlias = Callable[[Values], object]
+
+
+def _listed(column: Column, slot: int) -> Values:
+    """The slot's list, which is made when there is none."""
+    if column[slot] is None:
+        column[slot] = []
+    found: Values = column[slot]
+    return found
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Keeps all values (`nulls`: NULL too) in the order in which they come; `finish` makes the result of them. `prepare`
+    turns the argument into what is kept. The result over nothing is NULL, or (`always`) what `finish` makes of nothing."""
+
+    result_type: DataType
+    kept: DataType
+    finish: Finish
+    prepare: Callable[[pa.Array], pa.Array] = storable
+    nulls: bool = False
+    always: bool = False
+    retractable: bool = True
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
+        return (("values", array(self.kept)),)
+
+    def _rows(self, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Iterable[tuple[int, object]]:
+        if values is None:
+            raise ValueError("the aggregate has an argument")
+        keep = selected if self.nulls else selected & valid(values, len(values))
+        return zip(slots[keep].tolist(), self.prepare(values.filter(pa.array(keep))).to_pylist(), strict=True)
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        for slot, value in self._rows(slots, values, selected):
+            _listed(acc["values"], slot).append(value)
+            acc["values?"][slot] = True
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        for slot, value in self._rows(slots, values, selected):
+            held = _listed(acc["values"], slot)
+            if value in held:
+                held.remove(value)
+            acc["values?"][slot] = bool(held)
+
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
+            more = other["values"][at]
+            if more:
+                _listed(acc["values"], slot).extend(more)
+                acc["values?"][slot] = True
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
+        held = [list(acc["values"][slot] or ()) for slot in slots.tolist()]
+        found = [self.finish(v) if v or self.always else None for v in held]
+        t = self.result_type
+        if t.root is Root.ARRAY and pa.types.is_temporal(t.children[0].arrow):
+            plain = pa.array(found, pa.list_(pa.int64()))
+            mask = pa.array([f is None for f in found])
+            return pa.ListArray.from_arrays(
+                plain.offsets, restored(plain.values, t.children[0]), type=t.arrow, mask=mask
+            )
+        if t.root is Root.MULTISET and pa.types.is_temporal(t.children[0].arrow):
+            plain = pa.array(found, pa.map_(pa.int64(), pa.int32()))
+            return pa.MapArray.from_arrays(
+                plain.offsets, restored(plain.keys, t.children[0]), plain.items, type=t.arrow
+            )
+        return pa.array(found, t.arrow)
+
+
+@dataclass(frozen=True)
+class End:
+    """FIRST_VALUE and LAST_VALUE of what is not NULL, in the order in which rows come."""
+
+    result_type: DataType
+    last: bool
+    retractable: bool = False
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
+        return (("value", self.result_type.plain),)
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        if values is None:
+            raise ValueError("FIRST_VALUE and LAST_VALUE have an argument")
+        keep = np.flatnonzero(selected & valid(values, len(values)))
+        order = keep if self.last else keep[::-1]  # of several writes to one slot the last one stays
+        order = order if self.last else order[~acc["value?"][slots[order]].astype(np.bool_)]
+        held = to_numpy(values.take(pa.array(order)))
+        acc["value"][slots[order]] = held
+        acc["value?"][slots[order]] = True
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        raise NotImplementedError("FIRST_VALUE and LAST_VALUE keep no rows to retract from")
+
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        takes = other["value?"][others].astype(np.bool_)
+        takes &= True if self.last else ~acc["value?"][slots].astype(np.bool_)
+        acc["value"][slots[takes]] = other["value"][others[takes]]
+        acc["value?"][slots[takes]] = True
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
+        return to_arrow_column(acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type)
+
+
+def _plain(types: Sequence[DataType]) -> DataType:
+    return types[0].as_attribute(TimeAttribute.NONE)
+
+
+def _one(name: str, types: Sequence[DataType]) -> DataType:
+    if len(types) != 1 or types[0].root is Root.NULL:
+        raise refusal(name, types, "one value expected")
+    return _plain(types)
+
+
+def _end(name: str, *, last: bool) -> Callable[[Sequence[DataType]], Aggregate]:
+    return lambda types: End(_one(name, types), last)
+
+
+def _joined(values: Values) -> str:
+    return str(values[0]["f0"]) + "".join(v["f1"] + v["f0"] for v in values[1:])
+
+
+_TEXT_PAIR = row(("f0", "f1"), (STRING, STRING))
+
+
+def _with_separator(values: pa.Array) -> pa.Array:
+    if pa.types.is_struct(values.type):
+        columns = [pc.struct_field(values, 0), pc.struct_field(values, 1)]
+    else:
+        columns = [values, pa.repeat(pa.scalar(","), len(values))]
+    columns = [c.cast(pa.string()) for c in columns]
+    return pa.StructArray.from_arrays(columns, ["f0", "f1"]).filter(columns[0].is_valid())
+
+
+@dataclass(frozen=True)
+class _ListAgg(Gather):
+    """LISTAGG: a row whose text is NULL counts for nothing."""
+
+    def _rows(self, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Iterable[tuple[int, object]]:
+        if values is None:
+            raise ValueError("LISTAGG has an argument")
+        text = pc.struct_field(values, 0) if pa.types.is_struct(values.type) else values
+        keep = selected & valid(text, len(text))
+        return zip(slots[keep].tolist(), self.prepare(values.filter(pa.array(keep))).to_pylist(), strict=True)
+
+
+def _listagg(types: Sequence[DataType]) -> Aggregate:
+    parts = types[0].children if types and types[0].root is Root.ROW else types
+    if not 1 <= len(parts) <= 2 or not all(p.is_string for p in parts):
+        raise refusal("LISTAGG", types, "a string and a separator expected")
+    return _ListAgg(parts[0].as_attribute(TimeAttribute.NONE), _TEXT_PAIR, _joined, _with_separator)
+
+
+def _counted(values: Values) -> list[tuple[object, int]]:
+    try:
+        return list(Counter(values).items())
+    except TypeError:  # values with parts
+        counts = Counter(map(repr, values))
+        return [(v, counts.pop(repr(v))) for v in values if repr(v) in counts]
+
+
+def _collect(types: Sequence[DataType]) -> Aggregate:
+    element = _one("COLLECT", types)
+    result = DataType(Root.MULTISET, children=(element,), nullable=False)
+    return Gather(result, stored_type(element), _counted, always=True)
+
+
+def _array_agg(types: Sequence[DataType]) -> Aggregate:
+    element = _one("ARRAY_AGG", types)
+    return Gather(array(element).with_nullable(element.nullable), stored_type(element), list, nulls=True)
+
+
+_JSON = varchar(2000).with_nullable(False)
+
+
+def _json_array(absent: bool) -> Callable[[Sequence[DataType]], Aggregate]:
+    def bind(types: Sequence[DataType]) -> Aggregate:
+        element = _one("JSON_ARRAYAGG", types)
+        check_json(element)
+        return Gather(
+            _JSON, STRING, lambda values: f"[{','.join(v or 'null' for v in values)}]",
+            lambda values: pa.array(json_texts(values, element), pa.string()), nulls=not absent, always=True,
+        )  # fmt: skip
+
+    return bind
+
+
+def _json_object(absent: bool) -> Callable[[Sequence[DataType]], Aggregate]:
+    def bind(types: Sequence[DataType]) -> Aggregate:
+        if len(types) != 1 or types[0].root is not Root.ROW or not types[0].children[0].is_string:
+            raise refusal("JSON_OBJECTAGG", types, "a key, which is a string, and a value expected")
+        value = types[0].children[1]
+        check_json(value)
+
+        def prepare(values: pa.Array) -> pa.Array:
+            texts = pa.array(json_texts(pc.struct_field(values, 1), value), pa.string())
+            return pa.StructArray.from_arrays([pc.struct_field(values, 0), texts], ["f0", "f1"])
+
+        def finish(values: Values) -> str:
+            members = {str(v["f0"]): v["f1"] for v in values if v["f0"] is not None}
+            return json_object({k: t or "null" for k, t in members.items() if t is not None or not absent})
+
+        return Gather(_JSON, _TEXT_PAIR, finish, prepare, always=True)
+
+    return bind
+
+
+def _percentile(types: Sequence[DataType]) -> Aggregate:
+    parts = types[0].children if types and types[0].root is Root.ROW else ()
+    several = len(parts) > 1 and parts[1].root is Root.ARRAY
+    asked = parts[1].children[0] if several else parts[1] if len(parts) > 1 else None
+    fits = len(parts) in (2, 3) and parts[0].is_numeric and asked is not None and asked.is_numeric
+    if not fits or (len(parts) == 3 and not parts[2].is_integer):
+        raise refusal("PERCENTILE", types, "a number, a percentage or an array of them, and a frequency expected")
+    kept = row(("f0", "f1", "f2"), (DOUBLE, array(DOUBLE), BIGINT))
+    result = array(DOUBLE) if several else DOUBLE
+    return Gather(result, kept, lambda values: _percentiles(values, several), _measured)
+
+
+def _measured(values: pa.Array) -> pa.Array:
+    number, asked = pc.struct_field(values, 0).cast(pa.float64(), safe=False), pc.struct_field(values, 1)
+    if not pa.types.is_list(asked.type):
+        asked = pa.ListArray.from_arrays(pa.array(range(len(asked) + 1), pa.int32()), asked.cast(pa.float64()))
+    ones = pa.repeat(pa.scalar(1, pa.int64()), len(values))
+    often = pc.struct_field(values, 2).cast(pa.int64()) if values.type.num_fields > 2 else ones
+    return pa.StructArray.from_arrays([number, asked.cast(pa.list_(pa.float64())), often], ["f0", "f1", "f2"])
+
+
+def _percentiles(values: Values, several: bool) -> object:
+    counted = sorted((v["f0"], v["f2"]) for v in values if v["f0"] is not None and (v["f2"] or 0) > 0)
+    asked = values[-1]["f1"]
+    if not counted or any(p is None or not 0 <= p <= 1 for p in asked):
+        return None
+    ends = np.cumsum([count for _, count in counted])
+    found = [_percentile_at(counted, ends, p) for p in asked]
+    return found if several else found[0]
+
+
+def _percentile_at(counted: list[tuple[float, int]], ends: np.ndarray[Any, Any], share: float) -> float:
+    """Between the two values around the place, in proportion."""
+    place = (int(ends[-1]) - 1) * share
+    below, above = math.floor(place), math.ceil(place)
+    first, second = (counted[int(np.searchsorted(ends, at, side="right"))][0] for at in (below, above))
+    return first if below == above else (above - place) * first + (place - below) * second
+
+
+define("FIRST_VALUE", factory=_end("FIRST_VALUE", last=False),
+       doc="FIRST_VALUE(value): the first value that is not NULL, in the order in which rows come.")  # fmt: skip
+define("LAST_VALUE", factory=_end("LAST_VALUE", last=True),
+       doc="LAST_VALUE(value): the last value that is not NULL, in the order in which rows come.")  # fmt: skip
+define("LISTAGG", factory=_listagg,
+       doc="LISTAGG([DISTINCT] text [, separator]): the texts that are not NULL joined, by ',' by default.")  # fmt: skip
+define("COLLECT", factory=_collect,
+       doc="COLLECT([DISTINCT] value): the values that are not NULL as a MULTISET, each with its number.")  # fmt: skip
+define("ARRAY_AGG", factory=_array_agg,
+       doc="ARRAY_AGG([DISTINCT] value): the values as an array, NULL too, in the order in which rows come.")  # fmt: skip
+define("JSON_ARRAYAGG", "JSON_ARRAYAGG ABSENT", factory=_json_array(absent=True),
+       doc="JSON_ARRAYAGG(value [NULL | ABSENT ON NULL]): the values as a JSON array; NULL is left out by default.")  # fmt: skip
+define("JSON_ARRAYAGG NULL", factory=_json_array(absent=False))
+define("JSON_OBJECTAGG", "JSON_OBJECTAGG NULL", factory=_json_object(absent=False),
+       doc="JSON_OBJECTAGG([KEY] key VALUE value [NULL | ABSENT ON NULL]): a JSON object of these members; of equal keys the "
+           "last one counts; NULL stays by default.")  # fmt: skip
+define("JSON_OBJECTAGG ABSENT", factory=_json_object(absent=True))
+define("PERCENTILE", factory=_percentile,
+       doc="PERCENTILE(number, percentage [, frequency]): the value below which this share (0 to 1, or an array of them) of "
+           "the numbers lies, between two of them in proportion; a number counts `frequency` times.")  # fmt: skip
