@@ -219,8 +219,10 @@ class Changes:
 
     def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
         """Jobs of the folder whose table was missing are tried again once something new is defined."""
-        waiting = [j for j in self._registry.jobs() if j.state is JobState.WAITING and j.name not in changed]
-        if waiting and any(p.objects for p in changed.values()):
+        defines = any(p.objects for p in changed.values())
+        jobs = self._registry.jobs() if defines else ()
+        waiting = [j for j in jobs if j.state is JobState.WAITING and j.name not in changed]
+        if waiting:
             outcomes = self.change(Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting}))
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":

@@ -74,6 +74,7 @@ def cli() -> None:
 @click.option(
     "--functions", type=click.Path(path_type=Path), help="Folder of Python modules (default: DATA/functions)."
 )
+@click.option("--uploads", is_flag=True, help="Requests may bring Python modules with a job's text.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Others than this machine need a token.")
 @click.option("--port", default=8083, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN).")
@@ -89,6 +90,7 @@ def serve(
     data: str | None,
     jobs: Path | None,
     functions: Path | None,
+    uploads: bool,
     host: str,
     port: int,
     token_file: str | None,
@@ -107,6 +109,7 @@ def serve(
         data=folder,
         jobs=jobs,
         functions=functions,
+        uploads=uploads,
         fsync=fsync,
         host=host,
         port=port,

@@ -19,6 +19,7 @@ class Config:
     """`data`: the folder with everything durable; `jobs`: the watched folder of .sql files (None: DATA/jobs);
     `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against power loss);
     `functions`: the folder from which users' modules may come (None: DATA/functions), and what each may take;
+    `uploads`: whether a request may also bring modules with a job's text;
     `plan_cache`: keep plans of texts on disk, for the next start;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
@@ -26,6 +27,7 @@ class Config:
     jobs: Path | None = None
     functions: Path | None = None
     function_limits: Limits = field(default_factory=Limits)
+    uploads: bool = False
     fsync: Fsync = "none"
     rows_per_read: int = 4096
     checkpoint_rows: int = 100_000

@@ -43,12 +43,13 @@ _DEFINES = re.compile(r"\bCREATE\s+(TABLE|VIEW|FUNCTION)\b", re.IGNORECASE)
 @dataclass(frozen=True)
 class JobText:
     """What somebody submitted under a name. `modules`: the contents of users' modules that it means, by what its CREATE
-    FUNCTION say; those that are not there are taken as their files are now."""
+    FUNCTION say; those that are not there are taken from `uploads` (sources by file name), or as their files are now."""
 
     name: str
     sql: str
     file: str | None = None
     modules: Mapping[str, str] = field(default_factory=dict)
+    uploads: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class _Script:
     settings: dict[str, str]
     library: Library | None
     pinned: Mapping[str, str]
+    uploads: Mapping[str, str]
     bound: list[Sink] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
     objects: list[CatalogObject] = field(default_factory=list)
@@ -93,7 +95,7 @@ class _Script:
         """What a CREATE FUNCTION names; one module has one content throughout the job."""
         if self.library is None:
             raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
-        user = self.library.load(statement, {**self.pinned, **self.modules})
+        user = self.library.load(statement, {**self.pinned, **self.modules}, self.uploads)
         self.modules[key_of(statement)] = user.content
         self.functions[user.identity] = user
         return user
@@ -123,7 +125,7 @@ def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: L
         statements = parse(job.sql, file=job.file)
         if not statements:
             raise JobError("the job has no statement", hint="a job is a text with at least one CREATE or INSERT INTO")
-        script = _Script(job.name, catalog, dict(settings), library, job.modules)
+        script = _Script(job.name, catalog, dict(settings), library, job.modules, job.uploads)
         for statement in statements:
             _apply(script, statement)
     except SqlError as error:

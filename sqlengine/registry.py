@@ -84,7 +84,8 @@ class Registry:
             else self.next_version(texts[name], origin)
             for name in plans
         }
-        definers = {o: (j.name, j.version) for j in reversed(self.jobs()) for o in j.defines}
+        defining = sorted((j for j in self.log.jobs.values() if j.defines), key=lambda j: j.name, reverse=True)
+        definers = {o: (j.name, j.version) for j in defining for o in j.defines}
         for name, plan in plans.items():
             definers |= {full_name(o.name): (name, fresh[name].version) for o in plan.objects}
         needs = {n: dict(definers[o] for o in map(full_name, p.uses) if o in definers) for n, p in plans.items()}

@@ -30,8 +30,8 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
 
     @blueprint.post("")
     def submit() -> Response:
-        """SQL as text under ?name=, or JSON {"name", "sql"}, or many as {"jobs": {name: sql}} in one change."""
-        texts = _texts()
+        """SQL as text under ?name=, or JSON {"name", "sql", "modules"}, or many as {"jobs": {name: sql}} in one change."""
+        texts = _texts(engine.config.uploads)
         outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
 
@@ -92,14 +92,29 @@ def _body() -> str:
         raise BadRequest("the request's body is not UTF-8", detail=str(error)) from None
 
 
-def _texts() -> dict[str, JobText]:
+def _texts(uploads: bool) -> dict[str, JobText]:
     body, file = _body(), request.args.get("file")
     if request.mimetype == "application/json":
-        return {n: JobText(n, sql, file) for n, sql in _pairs(body)}
+        modules = _modules(body, uploads)
+        return {n: JobText(n, sql, file, uploads=modules) for n, sql in _pairs(body)}
     name = request.args.get("name")
     if not name:
         raise BadRequest("the job has no name", hint="give it as ?name=NAME, or PUT to /api/v1/jobs/NAME")
     return {name: JobText(name, body, file)}
+
+
+def _modules(body: str, allowed: bool) -> dict[str, str]:
+    """Sources of users' modules by file name, {"modules": {"text_tools.py": "…"}}, where the server takes them."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}  # `_pairs` says what is wrong
+    given = data.get("modules", {}) if isinstance(data, dict) else {}
+    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        raise BadRequest("'modules' holds no sources", hint='send {"modules": {"text_tools.py": "…"}}')
+    if given and not allowed:
+        raise BadRequest("this server takes no modules with a job", hint="start it with --uploads, or use its folder")
+    return given
 
 
 def _pairs(body: str) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from udf.tables import register_table
 from udf.user import Kind, UserFunction, definition_of, type_named
 
 GROUP = "sqlengine.functions"
+NO_UPLOADS: Mapping[str, str] = {}
 # A version of a job knows a function of a package as `entry point NAME=MODULE.FUNCTION`.
 ENTRY = "entry point "
 
@@ -37,13 +38,16 @@ class Library:
     anywhere: bool = False
     limits: Limits = field(default_factory=Limits)
 
-    def load(self, statement: CreateFunction, pinned: Mapping[str, str]) -> UserFunction:
-        """What the statement names, from the content that `pinned` has for its module, else as the files are now. SqlError
-        that says what is missing or wrong."""
+    def load(
+        self, statement: CreateFunction, pinned: Mapping[str, str], uploads: Mapping[str, str] = NO_UPLOADS
+    ) -> UserFunction:
+        """What the statement names, from the content that `pinned` has for its module, else from `uploads` (sources by
+        file name) where it is among them, else as the files are now. SqlError that says what is missing or wrong."""
         place = checked_place(statement.class_name)
         content = pinned.get(key_of(statement))
         if content is None:
-            content = self._keep(self._find(place, statement.file))
+            found = uploaded(place, statement.file, uploads)
+            content = self._keep(found or self._find(place, statement.file))
         return self._function(content, place)
 
     def entry_points(self) -> Iterable[tuple[str, UserFunction | SqlError]]:
@@ -158,6 +162,19 @@ class Library:
             detail=f"that is {folders}",
             hint="put the file there, or start the server with --functions DIR",
         )
+
+
+def uploaded(place: str, file: str | None, uploads: Mapping[str, str]) -> Sources | None:
+    """The uploaded sources, if the module is among them: all that came along belongs to it."""
+    name = f"{place.partition('.')[0]}.py"
+    if name not in uploads or file not in (None, name):
+        return None
+    bad = next((n for n in uploads if not n.endswith(".py") or not n.removesuffix(".py").isidentifier()), None)
+    if bad is not None:
+        raise JobError(
+            f"'{bad}' is not the name of a module", hint="upload files such as 'text_tools.py', without a folder"
+        )
+    return Sources({n: text.encode() for n, text in uploads.items()})
 
 
 def key_of(statement: CreateFunction) -> str:

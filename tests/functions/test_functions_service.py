@@ -262,3 +262,23 @@ def test_equal_calls_of_equal_content_are_one_node(server: tuple[Service, User],
         (node,) = [n for n in plan["graph"] if n["operation"] == "Filter"]  # type: ignore[index, union-attr]
         assert (f"{function}.duo" in node["shared_with"]) == shared
         assert f"merged.{function}@" in node["label"]
+
+
+def test_modules_come_with_a_request_where_the_server_takes_them(server: tuple[Service, User], tmp_path: Path) -> None:
+    source = "import told\nfrom sqlengine import udf\n\n@udf\ndef brought(a: int) -> int:\n    return a - told.LIMIT\n"
+    modules = {"brought_along.py": source, "told.py": "LIMIT = 3\n"}
+    body = {"name": "b", "sql": alerting("b", "brought_along", "brought(amount)"), "modules": modules}
+    error = server[1].refused(lambda: server[1].client.post("/api/v1/jobs", body))
+    assert "takes no modules" in str(error)
+    for life in range(2):
+        with running(tmp_path / "data", uploads=True) as (_, user):
+            for _ in range(life):
+                user.event()  # the first one's numbers are taken
+                user.event()
+            if not life:
+                prepare(user)
+                user.client.post("/api/v1/jobs", body)
+                modules["../evil.py"] = ""
+                evil = user.refused(lambda user=user: user.client.post("/api/v1/jobs", {**body, "name": "c"}))
+                assert "is not the name of a module" in str(evil)
+            assert [user.fired(amount=n) for n in (3, 4)] == [set(), {"b"}]
