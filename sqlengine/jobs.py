@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -10,6 +11,7 @@ import msgspec
 
 from parser.errors import JobError
 from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import BrokerFull
 
 JOBS = "_jobs"
 MAIN = "main"
@@ -96,6 +98,8 @@ class JobLog:
 
     def __init__(self, broker: Broker) -> None:
         broker.create_topic(JOBS, compacted=True, if_not_exists=True)
+        with suppress(BrokerFull):  # the next start tries again
+            broker.compact(JOBS)
         self._broker = broker
         self.versions: dict[str, dict[int, JobVersion]] = {}
         self.jobs: dict[str, Job] = {}

@@ -45,3 +45,19 @@ def test_a_replay_treats_rows_in_error_as_the_version_of_their_time(tmp_path: Pa
     assert engine.job("a").state is JobState.RUNNING, engine.job("a").reason
     assert of_job(engine, "a") == [10, 100, 50, 25]
     engine.close()
+
+
+def test_the_job_log_does_not_grow_with_every_start_and_stop(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS)
+    engine.submit("a", DIVIDES)
+    for _ in range(20):
+        engine.stop_job("a")
+        engine.start_job("a")
+    engine.close()
+    engine = open_engine(tmp_path)
+    records = engine.broker.read("_jobs", 0, 0)
+    assert records is not None
+    kept = [key for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True) if value]
+    assert sorted(kept) == [b"job:a", b"job:tables", b"version:a@1", b"version:tables@1"]
+    engine.close()
