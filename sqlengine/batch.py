@@ -16,6 +16,9 @@ from parser.types import Column, Schema
 MIN_WATERMARK = -(2**63)
 MAX_WATERMARK = 2**63 - 1
 
+# A row that came with others out of one record.
+NO_OFFSET = -1
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -40,8 +43,9 @@ class Batch:
     reads. `kinds` holds a RowKind per row, None when all are +I. `proctime` is the epoch's processing time in ms and
     `seed` its random seed: all that is random or reads the clock is a function of them.
     `watermark` (ms) holds after the last row; `row_watermarks[i]` held before row i, None when it was `watermark`
-    throughout. `origin` is the shard that the rows come from ('' behind the first exchange or union). `memo` keeps what
-    several consumers compute from these rows (expressions by digest, distinct values)."""
+    throughout. `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
+    that each comes from: NO_OFFSET where others come from it, too, None where nobody knows. `memo` keeps what several
+    consumers compute from these rows (expressions by digest, distinct values)."""
 
     schema: Schema
     columns: tuple[pa.Array, ...]
@@ -52,6 +56,7 @@ class Batch:
     kinds: npt.NDArray[np.int8] | None = None
     origin: str = ""
     seed: int = 0
+    offsets: IntArray | None = field(default=None, compare=False)
     memo: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
 
     def column(self, name: str) -> pa.Array:
@@ -78,6 +83,7 @@ class Batch:
             num_rows=len(rows),
             row_watermarks=None if self.row_watermarks is None else self.row_watermarks[rows],
             kinds=None if self.kinds is None else self.kinds[rows],
+            offsets=None if self.offsets is None else self.offsets[rows],
             memo={},
         )
 
@@ -92,6 +98,7 @@ class Batch:
             watermark=self.watermark if last else int(self.watermarks()[end]),
             row_watermarks=None if self.row_watermarks is None else self.row_watermarks[start:end],
             kinds=None if self.kinds is None else self.kinds[start:end],
+            offsets=None if self.offsets is None else self.offsets[start:end],
             memo={},
         )
 
@@ -131,6 +138,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
         watermark=max(b.watermark for b in batches),
         row_watermarks=None if constant else np.concatenate([b.watermarks() for b in batches]),
         kinds=kinds,
+        offsets=None,
         memo={},
     )
 

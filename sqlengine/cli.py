@@ -13,6 +13,7 @@ import click
 
 from parser.errors import SqlError, render
 from sqlengine.cli_jobs import JOB_COMMANDS, define_option
+from sqlengine.cli_letters import dead_letters
 from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
 from sqlengine.config import Config, data_folder, token_from
@@ -189,7 +190,7 @@ def _run_script(text: str, file: str | None, batch_size: int, where: str, output
         return good
 
 
-for command in (*JOB_COMMANDS, topic, tail):
+for command in (*JOB_COMMANDS, dead_letters, topic, tail):
     cli.add_command(command)
 
 

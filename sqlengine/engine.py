@@ -14,18 +14,19 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from parser.errors import ExecutionError, JobError, SqlError
+from parser.errors import ExecutionError, JobError, Position, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import Outcome, Request
 from sqlengine.changing import Changes
 from sqlengine.config import Config
+from sqlengine.dead_letters import Letter, Letters
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.fleet import Fleet
@@ -34,6 +35,7 @@ from sqlengine.graphs import GraphHost, RunningGraph
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
+from sqlengine.replaying import MOST, Replayed, Replays
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
@@ -69,6 +71,8 @@ class Engine:
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self._changes = Changes(self._registry, self._fleet)
+        self.letters = Letters(self.broker)
+        self._replays = Replays(self._registry, self._fleet, self.letters)
         POOL.join(self, self._on_broken_function)
         try:
             self._recover()
@@ -137,6 +141,17 @@ class Engine:
         """Puts a stopped or failed job back, at the position that a new job has."""
         self._failing.discard(name)
         return self._serially(lambda: self._changes.start(self.job(name)))
+
+    def replay(self, name: str, ids: Sequence[int] | None = None, limit: int = MOST) -> Replayed:
+        """Gives the records of a job's dead letters (all, or some by number) to the job again, once each."""
+        return self._serially(lambda: self._replays.replay(name, ids, limit))
+
+    def statement_of(self, letter: Letter) -> tuple[Position | None, str | None]:
+        """Where the text of the job's version has the expression that a letter names, and the text; None for a table's."""
+        held = self.log.versions.get(letter.job, {}).get(letter.version)
+        if held is None:
+            return None, None
+        return self._serially(lambda: self._replays.locate(letter)), held.sql
 
     # ---- what there is -----------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class RunningGraph:
             Environment(host.broker, host.clock, name),
             TopicEpochLog(host.broker, name),
             self.checkpoints,
-            LetterSink(host.broker, name),
+            LetterSink(host.broker, name, lambda: self.runner.jobs),
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
             Limits(config.rows_per_read),
         )

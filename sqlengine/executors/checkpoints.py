@@ -21,7 +21,7 @@ POSITION_FORMAT = 2
 class Position:
     """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by source and shard;
     `jobs`: the running version of each; `stateful`: (node id, birth) of each job's state; `born`: the version that each
-    node with tables came with."""
+    node with tables came with; `began`: the epoch and the offsets with which the reading of each source began."""
 
     graph: str
     epoch: int
@@ -33,6 +33,7 @@ class Position:
     jobs: dict[str, int]
     stateful: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     born: dict[str, int] = field(default_factory=dict)
+    began: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
     format: int = POSITION_FORMAT
 
 

@@ -14,6 +14,7 @@ from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
+from sqlengine.executors.letters import addressed
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
@@ -71,7 +72,7 @@ class EmbeddedExecutor:
     """One per graph. `prepare` may run in any thread, everything else in the graph's."""
 
     def __init__(self, factory: OperatorFactory) -> None:
-        self._factory = factory
+        self.factory = factory
         self.plan = PhysicalPlan()
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
@@ -83,8 +84,8 @@ class EmbeddedExecutor:
         prepared = Prepared(plan)
         for node in self._different(plan):
             held = self.running.get(node.id)
-            if held is None or not self._factory.reusable(held.node, node):
-                prepared.operators[node.id] = self._factory.build(node, held.operator if held else None)
+            if held is None or not self.factory.reusable(held.node, node):
+                prepared.operators[node.id] = self.factory.build(node, held.operator if held else None)
         return prepared
 
     def switch(
@@ -106,7 +107,7 @@ class EmbeddedExecutor:
                 self._retire(held)
             birth = births.get(node.id, plan.version)
             context = held.context if held else NodeContext(node.id, birth, self.tables, restored or {})
-            operator = new or (held.operator if held else self._factory.build(node, None))
+            operator = new or (held.operator if held else self.factory.build(node, None))
             if held is None or new is not None:
                 operator.open(context)
             self.running[node.id] = RunningNode(node, operator, context)
@@ -134,7 +135,7 @@ class EmbeddedExecutor:
                 done = process(current.node, current.operator, current.context.stateful, port, part)
                 for out_port, result in done:
                     if out_port in (ERROR_PORT, GIVE_UP_PORT):
-                        self.errors.append((out_port, result))
+                        self.errors.append((out_port, addressed(result, current.node, self.running[node].node)))
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
 

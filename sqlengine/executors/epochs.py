@@ -41,9 +41,32 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Again:
+    """A record that goes to one job again: the dead letter that it is for, the scan, the record's place, its bytes (None
+    where it is read again from its place), and the statements of the job that did not see it, by number."""
+
+    letter: int
+    source: str
+    shard: str
+    offset: int
+    record: bytes | None
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Records of dead letters that go through version `version` of `job`, and through no other job."""
+
+    job: str
+    version: int
+    rows: tuple[Again, ...]
+
+
+@dataclass(frozen=True)
 class EpochRecord:
     """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time; `ended`: sources whose
-    bounded input is read to its end; `proctime` in ms; `change` stands alone in its record."""
+    bounded input is read to its end; `proctime` in ms; `change` and `replay` stand
+    alone in their records."""
 
     graph: str
     epoch: int
@@ -54,6 +77,7 @@ class EpochRecord:
     opened: tuple[tuple[str, str], ...] = ()
     ended: tuple[str, ...] = ()
     change: Change | None = None
+    replay: Replay | None = None
     format: int = FORMAT
 
 

@@ -40,7 +40,7 @@ class RowsFailed(JobsFailed):
     advice: ClassVar[str] = "SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on"
 
     def __init__(self, letters: Batch) -> None:
-        owner, place, subject, reason, payload = (c[0].as_py() for c in letters.columns)
+        owner, place, subject, reason, payload = (c[0].as_py() for c in letters.columns[:5])
         super().__init__(
             f"{reason} in {subject}",
             detail=f"at {place}: {payload[:200]}" if place else payload[:200],

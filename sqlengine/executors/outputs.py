@@ -17,7 +17,9 @@ from sqlengine.batch import Batch
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Environment, Sink
 from sqlengine.connectors.registry import open_sink
+from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
+from sqlengine.executors.letters import LetterSink
 from sqlengine.operators.base import GIVE_UP_PORT, Output
 
 # The sink of dead letters, beside those of the plan.
@@ -125,6 +127,12 @@ class Outputs:
             if self._letters is not None and letters.num_rows:
                 self._letters.write(letters)
                 self._uncommitted[LETTERS] = self._letters
+
+    def mark(self, replay: Replay, now_ms: int) -> None:
+        """Writes down, with the epoch, which dead letters are done with."""
+        if isinstance(self._letters, LetterSink):
+            self._letters.mark(replay, now_ms)
+            self._uncommitted[LETTERS] = self._letters
 
     def commit(self, epoch: int) -> None:
         """Makes the epoch's output visible. A full disk stops here, and the next step tries again."""

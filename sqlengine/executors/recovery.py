@@ -27,6 +27,7 @@ def restore(runner: GraphRunner, position: Position, change: GraphChange) -> Non
     runner.inputs.begin(change.sources, position.positions)
     for name, source in change.sources.items():
         source.ended = name in position.ended
+        source.began_epoch, source.began = position.began.get(name, (0, {}))
     runner.switch(change, position)
     if runner.checkpoints is not None:
         runner.checkpoints.adopt(runner.executor.tables)
@@ -58,7 +59,12 @@ def _repeat(runner: GraphRunner, recorded: EpochRecord, change_for: Callable[[Gr
     if recorded.change is not None:
         change = change_for(runner.graph, recorded.change)
         runner.inputs.begin(change.sources, recorded.change.starts)
+        for name, source in change.sources.items():
+            source.began, source.began_epoch = dict(recorded.change.starts.get(name, {})), recorded.epoch
         runner.switch(change)
+    elif recorded.replay is not None:
+        runner.process_again(recorded)
+        runner.outputs.commit(runner.epoch)
     else:
         _repeat_rows(runner, recorded)
     return 1

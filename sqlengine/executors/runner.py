@@ -17,10 +17,11 @@ from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
 from sqlengine.connectors.base import Chunk, Environment, Sink
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor, Prepared
-from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range
+from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.outputs import Outputs, Progress
+from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import RunningSource, positions_of
 
 
@@ -101,6 +102,8 @@ class GraphRunner:
         starts = {name: source.begin() for name, source in change.sources.items()}
         recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed))
         self._write(self._record(change=recorded))
+        for name, source in change.sources.items():
+            source.began, source.began_epoch = starts[name], self.epoch
         with self.whole():
             self.switch(change)
 
@@ -158,6 +161,26 @@ class GraphRunner:
         self._checkpoint()
         return True
 
+    def replay(self, replay: Replay) -> None:
+        """One epoch of records that dead letters hold, for the job of these and no other (in the graph's thread)."""
+        self._require_sound()
+        self.outputs.commit(self.epoch)
+        record = self._record(replay=replay)
+        self._write(record)
+        with self.whole():
+            self.process_again(record)
+        self.outputs.commit(self.epoch)
+
+    def process_again(self, record: EpochRecord) -> None:
+        """The rows of a replay through operators of their own: those of the job's statements that did not see them."""
+        replay = record.replay
+        assert replay is not None
+        for places in dict.fromkeys(again.places for again in replay.rows):
+            rows = [again for again in replay.rows if again.places == places]
+            errors = push_again(self.executor.factory, self.graph, self.inputs, rows, record, self.outputs.take)
+            self.outputs.set_aside(errors)
+        self.outputs.mark(replay, record.proctime)
+
     @property
     def finished(self) -> bool:
         """Whether all sources are bounded and read to their end."""
@@ -182,10 +205,12 @@ class GraphRunner:
         opened: tuple[tuple[str, str], ...] = (),
         ended: tuple[str, ...] = (),
         change: Change | None = None,
+        replay: Replay | None = None,
     ) -> EpochRecord:
         epoch = self.epoch + 1
         seed = (self._seed + epoch * 0x9E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
-        return EpochRecord(self.name, epoch, self.graph.version, self._clock(), seed, ranges, opened, ended, change)
+        version, now = self.graph.version, self._clock()
+        return EpochRecord(self.name, epoch, version, now, seed, ranges, opened, ended, change, replay)
 
     def _write(self, record: EpochRecord) -> None:
         self.log_offset = self.log.append(record)
@@ -242,6 +267,7 @@ class GraphRunner:
             jobs=dict(self.jobs),
             stateful={job: list(held) for job, held in self.graph.stateful.items()},
             born=self.executor.births(),
+            began={n: (s.began_epoch, s.began) for n, s in self.inputs.running.items()},
         )
 
     def _checkpoint(self) -> None:

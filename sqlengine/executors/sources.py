@@ -17,12 +17,15 @@ from sqlengine.operators.scan import raw_schema
 
 @dataclass
 class RunningSource:
-    """One scan of the graph being read. `positions`: the next offset by shard; `ended` once bounded input is over."""
+    """One scan of the graph being read. `positions`: the next offset by shard; `ended` once bounded input is over; `began`:
+    where reading began, by shard (0 for those that appeared later), in the epoch `began_epoch`."""
 
     scan: Scan
     source: Source
     positions: dict[str, int] = field(default_factory=dict)
     ended: bool = False
+    began: dict[str, int] = field(default_factory=dict)
+    began_epoch: int = 0
 
     def __post_init__(self) -> None:
         metadata = self.scan.table.metadata

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from parser.types import STRING, Column, Schema
+from parser.types import BIGINT, STRING, Column, Schema
 from sqlengine.batch import Batch
 from sqlengine.state.table import KeyedTable
 
@@ -20,7 +20,12 @@ GIVE_UP_PORT = -2
 
 # owner: the job, or '' for a table's records that all its jobs read; place: line:column in the job's text, or
 # shard@offset; subject: the expression or the table; reason: in words; payload: the row's values as JSON, or the record.
-DEAD_LETTER = Schema(tuple(Column(n, STRING) for n in ("owner", "place", "subject", "reason", "payload")))
+# shard, offset: the record that the row came from, NULL where nobody knows. The executor adds what it knows besides: the
+# table in full, its topic or path, and the scan's id in the graph.
+_SAID = ("owner", "place", "subject", "reason", "payload")
+_FROM = (Column("shard", STRING), Column("offset", BIGINT))
+_ADDRESS = ("table", "stored", "source")
+DEAD_LETTER = Schema((*(Column(n, STRING) for n in _SAID), *_FROM, *(Column(n, STRING) for n in _ADDRESS)))
 
 Output = list[tuple[int, Batch]]
 

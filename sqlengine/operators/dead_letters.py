@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
-from sqlengine.batch import Batch
+from sqlengine.batch import NO_OFFSET, Batch, IntArray
 from sqlengine.operators.base import DEAD_LETTER
 
 MAX_PAYLOAD = 64 * 1024
@@ -17,7 +18,7 @@ def dead_letters(
     rows: Batch, *, owner: Sequence[str], place: Sequence[str], subject: Sequence[str], reason: Sequence[str]
 ) -> Batch:
     """One dead letter per row of `rows`, with the row's values as JSON (cut at 64 KiB)."""
-    return letters(rows, owner, place, subject, reason, [describe(rows, i) for i in range(rows.num_rows)])
+    return letters(rows, owner, place, subject, reason, [describe(rows, i) for i in range(rows.num_rows)], rows.offsets)
 
 
 def letters(
@@ -27,10 +28,16 @@ def letters(
     subject: Sequence[str],
     reason: Sequence[str],
     payload: Sequence[str],
+    offsets: IntArray | None = None,
 ) -> Batch:
-    """A DEAD_LETTER batch at the time of `like`."""
-    columns = tuple(pa.array(c, pa.string()) for c in (owner, place, subject, reason, payload))
-    return Batch(DEAD_LETTER, columns, len(owner), like.proctime, like.watermark)
+    """A DEAD_LETTER batch at the time of `like`; `offsets` are those of the records in the shard that `like` is from."""
+    count = len(owner)
+    known = np.zeros(count, np.bool_) if offsets is None or not like.origin else offsets != NO_OFFSET
+    shard = pa.array([like.origin] * count, pa.string(), mask=~known)
+    offset = pa.array(np.zeros(count, np.int64) if offsets is None else offsets, mask=~known)
+    said = [pa.array(c, pa.string()) for c in (owner, place, subject, reason, payload)]
+    address = [pa.array([""] * count, pa.string())] * 3
+    return Batch(DEAD_LETTER, (*said, shard, offset, *address), count, like.proctime, like.watermark)
 
 
 def describe(batch: Batch, row: int) -> str:

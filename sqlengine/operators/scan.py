@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
-from sqlengine.batch import Batch, IntArray
+from sqlengine.batch import NO_OFFSET, Batch, IntArray
 from sqlengine.formats.base import BadRecord, Decoder
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import MAX_PAYLOAD, letters
@@ -54,7 +54,11 @@ class ScanOperator:
         if decoded.rows is not None:
             metadata = [m.take(pa.array(decoded.rows)) for m in metadata]
         self._counters["records_decoded"] += batch.num_rows
-        rows = replace(batch.with_columns(self.schema, [*decoded.columns, *metadata]), num_rows=decoded.num_rows)
+        rows = replace(
+            batch.with_columns(self.schema, [*decoded.columns, *metadata]),
+            num_rows=decoded.num_rows,
+            offsets=_offsets(batch, decoded.rows),
+        )
         bad = [*decoded.bad, *self._missing(rows, decoded.rows)]
         if not bad:
             return [(0, rows)]
@@ -82,9 +86,19 @@ class ScanOperator:
             subject=[self._table] * len(bad),
             reason=[b.reason for b in bad],
             payload=payloads,
+            offsets=np.asarray(offsets, np.int64),
         )
 
     def close(self) -> None: ...
+
+
+def _offsets(batch: Batch, records: IntArray | None) -> IntArray:
+    """The record that each row came from; NO_OFFSET for rows that came with others out of one."""
+    offsets: IntArray = np.asarray(batch.column(OFFSET))
+    if records is None:
+        return offsets
+    many = np.bincount(records, minlength=1)[records] > 1
+    return np.where(many, NO_OFFSET, offsets[records])
 
 
 def _nulls(rows: Batch, names: Sequence[str]) -> BoolArray:

@@ -134,7 +134,7 @@ def test_a_job_may_ask_to_fail_and_fails_alone(user: User) -> None:
 
 def test_a_sink_that_refuses_rows_fails_only_its_jobs(user: User, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    with_path = "WITH ('connector' = 'filesystem', 'path' = '{}', 'format' = 'csv')"
+    with_path = "WITH ('connector' = 'filesystem', 'path' = '{}', 'format' = 'raw')"
     user.submit("files", "CREATE TABLE files (word STRING) " + with_path.format(folder))
     for name in ("file-a", "file-b"):
         user.submit(name, "INSERT INTO files SELECT word FROM events WHERE amount = 1")

@@ -69,7 +69,7 @@ def test_rows_without_a_time_are_set_aside() -> None:
     assert rows(output) == [(1, "x"), (3, "x")]
     assert before(output) == ([None, 1], 3)
     (letters,) = operators.letters
-    assert rows([letters])[0] == ("", "a@0", "WATERMARK FOR ts AS ts", NULL_ROWTIME, '{"ts": null, "k": "x"}')
+    assert rows([letters])[0][:5] == ("", "a@0", "WATERMARK FOR ts AS ts", NULL_ROWTIME, '{"ts": null, "k": "x"}')
     assert operators.context.counters["rows_in_error"] == letters.num_rows == 2
     assert output[0].schema.type("ts").is_rowtime
 

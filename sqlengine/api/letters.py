@@ -1,0 +1,96 @@
+"""Dead letters over HTTP: what could not be processed, and its replay."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import asdict
+from itertools import islice
+
+from flask import Blueprint, Response, jsonify, request
+
+from sqlengine.dead_letters import Letter, Wanted
+from sqlengine.engine import Engine
+from sqlengine.replaying import MOST, Replayed
+from sqlengine.topic_access import BadRequest
+
+_PAGE = 100
+
+
+def letters_blueprint(engine: Engine) -> Blueprint:
+    """The routes over one engine."""
+    blueprint = Blueprint("letters", __name__, url_prefix="/api/v1")
+
+    @blueprint.get("/dead-letters")
+    def all_letters() -> Response:
+        """Letters behind number ?after=, oldest first, or the last ones: at most ?limit=, of ?table=, since ?since= (ms)."""
+        return _page(engine, None)
+
+    @blueprint.get("/jobs/<name>/dead-letters")
+    def of_job(name: str) -> Response:
+        """The same of one job: its own, and those of the tables that it reads."""
+        engine.history(name)
+        return _page(engine, name)
+
+    @blueprint.post("/jobs/<name>/dead-letters/replay")
+    def replay(name: str) -> Response:
+        """JSON {"ids": [1, 2]} or nothing for all; at most ?limit=. Gives their records to the job again, once each."""
+        done = engine.replay(name, _ids(), _number("limit", MOST))
+        return jsonify(replayed_json(name, done))
+
+    return blueprint
+
+
+def _page(engine: Engine, job: str | None) -> Response:
+    limit = max(1, min(_number("limit", _PAGE), MOST))
+    wanted = Wanted(job, _tables(engine, job), request.args.get("table"), _number("since", 0))
+    found: Iterable[Letter]
+    if "after" in request.args:
+        found = islice(engine.letters.read(wanted, _number("after", -1)), limit)
+    else:
+        found = deque(engine.letters.read(wanted), limit)
+    letters = list(found)
+    bodies = [letter_json(engine, letter) for letter in letters]
+    return jsonify({"letters": bodies, "next": letters[-1].id if letters else _number("after", -1)})
+
+
+def _tables(engine: Engine, job: str | None) -> tuple[str, ...]:
+    held = engine.log.jobs.get(job) if job is not None else None
+    return held.uses + held.defines if held is not None else ()
+
+
+def letter_json(engine: Engine, letter: Letter) -> dict[str, object]:
+    """A letter as programs see it: with the place in the text of the job's version, that text's line, and the jobs that
+    have got the record again."""
+    body: dict[str, object] = {**asdict(letter), "replayed": sorted(engine.letters.replayed(letter.id))}
+    position, text = engine.statement_of(letter)
+    if position is not None:
+        body |= {"line": position.line, "column": position.column, "length": position.length, "sql": text}
+    return body
+
+
+def replayed_json(job: str, done: Replayed) -> dict[str, object]:
+    refused = [{"id": r.letter, "reason": r.reason} for r in done.refused]
+    return {"job": job, "replayed": list(done.letters), "refused": refused, "epoch": done.epoch}
+
+
+def _ids() -> list[int] | None:
+    body = request.get_data(cache=False)
+    if not body:
+        return None
+    try:
+        ids = json.loads(body).get("ids")
+    except (ValueError, AttributeError):
+        raise BadRequest("the body is not a JSON object", hint='send {"ids": [1, 2]}') from None
+    if ids is not None and not (isinstance(ids, list) and all(type(i) is int for i in ids)):
+        raise BadRequest("'ids' must be a list of whole numbers", hint='send {"ids": [1, 2]}')
+    return ids
+
+
+def _number(name: str, default: int) -> int:
+    text = request.args.get(name, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequest(f"'{name}' must be a whole number", detail=f"it is '{text[:60]}'") from None
