@@ -11,6 +11,7 @@ from parser.errors import ParseError
 from parser.lexer import Token, tokenize
 from parser.types import (
     BIGINT,
+    BITMAP,
     BOOLEAN,
     BYTES,
     DATE,
@@ -50,8 +51,9 @@ _PLAIN = {
     "DATE": DATE,
     "NULL": NULL,
     "VARIANT": VARIANT,
+    "BITMAP": BITMAP,
 }
-_UNSUPPORTED = ("RAW", "STRUCTURED", "BITMAP", "ANY", "JSON", "DESCRIPTOR")
+_UNSUPPORTED = ("RAW", "STRUCTURED", "ANY", "JSON", "DESCRIPTOR")
 
 
 def parse_type(text: str) -> DataType:

@@ -39,6 +39,7 @@ class Root(Enum):
     ROW = "ROW"
     NULL = "NULL"
     VARIANT = "VARIANT"
+    BITMAP = "BITMAP"
 
     # Members are singletons: hashing by identity is three times cheaper, and plans hash many types.
     __hash__ = object.__hash__
@@ -155,6 +156,7 @@ BYTES = DataType(Root.VARBINARY, length=MAX_LENGTH)
 DATE = DataType(Root.DATE)
 NULL = DataType(Root.NULL)
 VARIANT = DataType(Root.VARIANT)
+BITMAP = DataType(Root.BITMAP)
 INTERVAL_DAY_TIME = DataType(Root.INTERVAL_DAY_TIME)
 INTERVAL_YEAR_MONTH = DataType(Root.INTERVAL_YEAR_MONTH)
 
@@ -240,6 +242,7 @@ _SIMPLE: dict[Root, tuple[pa.DataType, str, str]] = {
     Root.INTERVAL_DAY_TIME: (pa.int64(), "number of milliseconds", "bigint"),
     Root.NULL: (pa.null(), "null", "void"),
     Root.VARIANT: (pa.string(), "any", "string"),
+    Root.BITMAP: (pa.string(), "string", "string"),
 }
 
 

@@ -134,7 +134,7 @@ def _codec(charset: str) -> str:
 def _encode(value: str, charset: str) -> bytes:
     codec = _codec(charset)
     if codec == "utf-16":
-        return b"\xfe\xff" + value.encode("utf-16-be", "replace")
+        return b"\xfe\xff" + value.encode("utf-16-be", "replace") if value else b""
     return value.encode(codec, "replace")
 
 

@@ -202,8 +202,17 @@ def _internal(value: Values, kind: DataType, num_rows: int) -> Sequence[object]:
         return found
     if kind.is_numeric or kind.is_string or kind.root is Root.BOOLEAN or kind.root is Root.NULL:
         return list(column.to_pylist())
-    texts: Sequence[object] = to_text(column, kind, "UTC").to_pylist()
-    return texts
+    texts: list[str | None] = to_text(column, kind, "UTC").to_pylist()
+    return [_java_time(t) if t is not None else None for t in texts] if kind.is_timestamp else texts
+
+
+def _java_time(text: str) -> str:
+    """A timestamp as Java's LocalDateTime writes it: seconds and fractions only where there are some."""
+    whole, _, fraction = text.replace(" ", "T").partition(".")
+    fraction = fraction.ljust(9, "0")
+    while fraction.endswith("000"):
+        fraction = fraction[:-3]
+    return f"{whole}.{fraction}" if fraction else whole.removesuffix(":00")
 
 
 @function("PRINTF", signature=Custom(_types, always_nullable(STRING), "a format string and values"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, tzinfo
 
@@ -15,7 +16,7 @@ from udf.arrays import RowError, is_constant, map_text, per_distinct, quoted, ro
 from udf.cast import convert
 from udf.datetime_patterns import BadPattern, check_pattern, read, strftime_of, write
 from udf.intervals import from_integers, integers, units_per_ms
-from udf.parsing import parse_date, parse_timestamp
+from udf.parsing import days_of, parse_date, parse_timestamp
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, always_nullable, bigint, nullable, takes, text
 from udf.simple_dates import check_simple, java_zone, read_simple, seconds_at, write_simple
@@ -45,13 +46,32 @@ def _checked(kind: DataType) -> Callable[[Types, Literals], DataType]:
 
 
 def _read(value: str, pattern: str | None = None) -> int | None:
-    """Milliseconds since 1970-01-01; what the pattern does not fit is read as a plain timestamp."""
+    """Milliseconds since 1970-01-01; what the pattern does not fit is read as a plain timestamp whose fields may be too
+    large."""
+    if pattern is None:
+        plain = parse_timestamp(value)
+        return None if plain is None else plain // 1_000_000
     try:
-        nanos = None if pattern is None else read(value, pattern)
+        nanos = read(value, pattern)
     except BadPattern:
         return None
-    nanos = parse_timestamp(value) if nanos is None else nanos
-    return None if nanos is None else nanos // 1_000_000
+    return _overflowing(value) if nanos is None else nanos // 1_000_000
+
+
+_PLAIN = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?\s*", re.ASCII)
+
+
+def _overflowing(value: str) -> int | None:
+    """Milliseconds of `yyyy-M-d[ H:m:s[.fraction]]`, of which days and smaller fields go on into the next larger one."""
+    found = _PLAIN.fullmatch(value)
+    if found is None or not 1 <= int(found[2]) <= 12 or not 1 <= int(found[3]) <= 31:
+        return None
+    first = days_of(int(found[1]), int(found[2]), 1)
+    if first is None:
+        return None
+    hour, minute, second = (int(found[i] or 0) for i in (4, 5, 6))
+    seconds = (first + int(found[3]) - 1) * 86_400 + (hour * 60 + minute) * 60 + second
+    return seconds * 1000 + int((found[7] or "").ljust(3, "0")[:3])
 
 
 @function("TO_TIMESTAMP", signature=Custom(_texts(1, 2), lambda t, _: timestamp(3), "a string and a pattern"))
@@ -200,7 +220,7 @@ def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | 
     """
     t = ctx.arg_types[0]
     if t.is_string:
-        value, t = to_timestamp(ctx, value), timestamp(3)
+        value, t = to_timestamp(ctx, value, pa.scalar(_DEFAULT)), timestamp(3)
     elif t.root is Root.TIMESTAMP_LTZ:
         value = local(value, ctx.zone)
     return _formatted(ctx.num_rows, value, t, pattern)

@@ -1,4 +1,4 @@
-"""TYPEOF: the type of an expression."""
+"""What planning knows: the type of an expression, the session's database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from parser.types import MAX_LENGTH, STRING, DataType, Root
 from udf.registry import KernelContext, Types, Values, function
-from udf.signatures import Custom, always_nullable
+from udf.signatures import Custom, always_nullable, takes, text
 
 
 def _types(types: Types) -> tuple[DataType, ...] | None:
@@ -16,8 +16,8 @@ def _types(types: Types) -> tuple[DataType, ...] | None:
 
 def _full(t: DataType) -> str:
     """The name without the short forms STRING and BYTES."""
-    text = str(t)
-    return text.replace("STRING", f"VARCHAR({MAX_LENGTH})").replace("BYTES", f"VARBINARY({MAX_LENGTH})")
+    written = str(t)
+    return written.replace("STRING", f"VARCHAR({MAX_LENGTH})").replace("BYTES", f"VARBINARY({MAX_LENGTH})")
 
 
 @function("TYPEOF", signature=Custom(_types, always_nullable(STRING), "a value and a BOOLEAN"))
@@ -32,3 +32,13 @@ def typeof(ctx: KernelContext, value: Values, full: Values | None = None) -> Val
         return pa.repeat(pa.scalar(str(t)), ctx.num_rows)
     column = pa.repeat(full, ctx.num_rows) if isinstance(full, pa.Scalar) else full
     return pa.array([_full(t) if flag else str(t) for flag in column.to_pylist()], pa.string())
+
+
+@function("CURRENT_DATABASE", signature=takes(text, result=STRING))
+def current_database(ctx: KernelContext, name: Values) -> Values:
+    """CURRENT_DATABASE(): the session's database when the statement was planned.
+
+    >>> CURRENT_DATABASE()
+    'default_database'
+    """
+    return name

@@ -1,4 +1,5 @@
-"""Calls with clauses of SQL/JSON: what `NAME => value` says becomes literals that the functions read."""
+"""Calls that say more than their arguments: clauses of SQL/JSON become literals that the functions read, and so does what
+the session knows."""
 
 from __future__ import annotations
 
@@ -119,6 +120,12 @@ def _json(node: exp.Expression, place: Place) -> Scalar:
     raise PlanError("JSON(text) stands in JSON_OBJECT and JSON_ARRAY only", hint=hint, position=position_of(node))
 
 
+def _current_database(node: exp.Expression, place: Place) -> Scalar:
+    if node.expressions:
+        raise PlanError("CURRENT_DATABASE takes no arguments", position=position_of(node))
+    return function_call("CURRENT_DATABASE", (literals.text(place.context.catalog.database),), node)
+
+
 def install() -> None:
     """Makes calls of these functions known to `bind_scalar`."""
     CALLS.update(
@@ -129,5 +136,6 @@ def install() -> None:
             "JSON_OBJECT": _constructor("JSON_OBJECT", "NULL", 1),
             "JSON_ARRAY": _constructor("JSON_ARRAY", "ABSENT", 0),
             "JSON": _json,
+            "CURRENT_DATABASE": _current_database,
         }
     )

@@ -1,0 +1,217 @@
+"""BITMAP: sets of 32-bit numbers. A column holds them written as '{1,2,3}', in the order of unsigned numbers; as bytes
+they have the portable form of Roaring bitmaps."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+import pyarrow as pa
+
+from parser.types import BIGINT, BITMAP, BYTES, INT, STRING, DataType, Root, array
+from udf.arrays import RowError, per_distinct, row_by_row, row_errors, wrap
+from udf.registry import KernelContext, Types, Values, function
+from udf.signatures import Custom, Family, binary, gives, takes
+from udf.vector import Vector
+
+_TEXT = pa.string()
+_NUMBERS = array(INT)
+bitmap = Family("a BITMAP", lambda t: t.root is Root.BITMAP)
+# Numbers of a Roaring bitmap's parts: with and without containers of runs; up to so many values are a plain list.
+_COOKIE, _RUN_COOKIE, _LIST_MOST, _OFFSETS_FROM = 12346, 12347, 4096, 4
+
+
+@lru_cache(maxsize=1024)
+def read_bitmap(written: str) -> frozenset[int]:
+    """The numbers of a written bitmap."""
+    inside = written[1:-1]
+    return frozenset(map(int, inside.split(","))) if inside else frozenset()
+
+
+def write_bitmap(numbers: Iterable[int]) -> str:
+    """The written form of unsigned numbers."""
+    return "{" + ",".join(map(str, sorted(numbers))) + "}"
+
+
+def _numbers_of(types: Types) -> tuple[DataType, ...] | None:
+    fits = len(types) == 1 and types[0].root is Root.ARRAY and types[0].children[0].root is Root.INT
+    return tuple(types) if fits else None
+
+
+@function("BITMAP_BUILD", signature=Custom(_numbers_of, gives(BITMAP), "an array of INT"))
+def bitmap_build(ctx: KernelContext, value: Values) -> Values:
+    """BITMAP_BUILD(array): the set of the numbers, which count as unsigned; NULL elements are left out.
+
+    >>> BITMAP_TO_STRING(BITMAP_BUILD(ARRAY[3, 1, -1, 3]))
+    '{1,3,4294967295}'
+    """
+    build: Callable[[list[int | None]], str] = lambda v: write_bitmap({n % 2**32 for n in v if n is not None})  # noqa: E731
+    return row_by_row(ctx.num_rows, build, _TEXT, value)
+
+
+@function("BITMAP_TO_STRING", signature=takes(bitmap, result=STRING))
+def bitmap_to_string(ctx: KernelContext, value: Values) -> Values:
+    """BITMAP_TO_STRING(bitmap): the numbers in braces.
+
+    >>> BITMAP_TO_STRING(BITMAP_BUILD(ARRAY[2, 1]))
+    '{1,2}'
+    """
+    return value
+
+
+@function("BITMAP_TO_ARRAY", signature=takes(bitmap, result=_NUMBERS))
+def bitmap_to_array(ctx: KernelContext, value: Values) -> Values:
+    """BITMAP_TO_ARRAY(bitmap): the numbers as INT, in the order of unsigned numbers.
+
+    >>> BITMAP_TO_ARRAY(BITMAP_BUILD(ARRAY[2, 1]))
+    [1, 2]
+    """
+    return per_distinct(lambda v: [wrap(n, 32) for n in sorted(read_bitmap(v))], _NUMBERS.arrow, value)
+
+
+@function("BITMAP_CARDINALITY", signature=takes(bitmap, result=BIGINT))
+def bitmap_cardinality(ctx: KernelContext, value: Values) -> Values:
+    """BITMAP_CARDINALITY(bitmap): how many numbers there are.
+
+    >>> BITMAP_CARDINALITY(BITMAP_BUILD(ARRAY[2, 1, 2]))
+    2
+    """
+    return per_distinct(lambda v: len(read_bitmap(v)), pa.int64(), value)
+
+
+def _combined(
+    ctx: KernelContext, combine: Callable[[frozenset[int], frozenset[int]], frozenset[int]], left: Values, right: Values
+) -> Values:
+    both = lambda a, b: write_bitmap(combine(read_bitmap(a), read_bitmap(b)))  # noqa: E731
+    return row_by_row(ctx.num_rows, both, _TEXT, left, right)
+
+
+_PAIR = takes(bitmap, bitmap, result=BITMAP)
+
+
+@function("BITMAP_AND", signature=_PAIR)
+def bitmap_and(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """BITMAP_AND(bitmap, bitmap): the numbers that are in both.
+
+    >>> BITMAP_TO_STRING(BITMAP_AND(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
+    '{2}'
+    """
+    return _combined(ctx, frozenset.__and__, left, right)
+
+
+@function("BITMAP_OR", signature=_PAIR)
+def bitmap_or(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """BITMAP_OR(bitmap, bitmap): the numbers that are in one at least.
+
+    >>> BITMAP_TO_STRING(BITMAP_OR(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
+    '{1,2,3}'
+    """
+    return _combined(ctx, frozenset.__or__, left, right)
+
+
+@function("BITMAP_XOR", signature=_PAIR)
+def bitmap_xor(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """BITMAP_XOR(bitmap, bitmap): the numbers that are in just one.
+
+    >>> BITMAP_TO_STRING(BITMAP_XOR(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
+    '{1,3}'
+    """
+    return _combined(ctx, frozenset.__xor__, left, right)
+
+
+@function("BITMAP_ANDNOT", signature=_PAIR)
+def bitmap_andnot(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """BITMAP_ANDNOT(bitmap, bitmap): the numbers of the first that are not in the second.
+
+    >>> BITMAP_TO_STRING(BITMAP_ANDNOT(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
+    '{1}'
+    """
+    return _combined(ctx, frozenset.__sub__, left, right)
+
+
+def to_bytes(numbers: Iterable[int]) -> bytes:
+    """The portable form of a Roaring bitmap, without runs."""
+    containers: dict[int, list[int]] = {}
+    for number in sorted(numbers):
+        containers.setdefault(number >> 16, []).append(number & 0xFFFF)
+    head = struct.pack("<II", _COOKIE, len(containers))
+    head += b"".join(struct.pack("<HH", key, len(low) - 1) for key, low in containers.items())
+    bodies = [_container(low) for low in containers.values()]
+    at, offsets = len(head) + 4 * len(bodies), []
+    for body in bodies:
+        offsets.append(struct.pack("<I", at))
+        at += len(body)
+    return head + b"".join(offsets) + b"".join(bodies)
+
+
+def _container(low: list[int]) -> bytes:
+    if len(low) <= _LIST_MOST:
+        return struct.pack(f"<{len(low)}H", *low)
+    bits = 0
+    for number in low:
+        bits |= 1 << number
+    return bits.to_bytes(8192, "little")
+
+
+def from_bytes(data: bytes) -> set[int]:
+    """The numbers of a portable Roaring bitmap. RowError for bytes that are none."""
+    try:
+        return set(_read_containers(data))
+    except (struct.error, IndexError):
+        raise RowError("the bytes are no bitmap") from None
+
+
+def _read_containers(data: bytes) -> Iterator[int]:
+    (cookie,) = struct.unpack_from("<I", data)
+    runs, at = b"", 8
+    if cookie & 0xFFFF == _RUN_COOKIE:
+        count = (cookie >> 16) + 1
+        runs, at = data[4 : 4 + (count + 7) // 8], 4 + (count + 7) // 8
+    elif cookie == _COOKIE:
+        (count,) = struct.unpack_from("<I", data, 4)
+    else:
+        raise IndexError
+    if count > 65536:
+        raise IndexError
+    heads = [struct.unpack_from("<HH", data, at + 4 * i) for i in range(count)]
+    at += 4 * count + (4 * count if not runs or count >= _OFFSETS_FROM else 0)
+    for i, (key, size) in enumerate(heads):
+        is_run = bool(runs and runs[i // 8] >> i % 8 & 1)
+        low, at = _read_container(data, at, size + 1, is_run)
+        yield from (key << 16 | n for n in low)
+
+
+def _read_container(data: bytes, at: int, size: int, is_run: bool) -> tuple[list[int], int]:
+    """The numbers of a container and where the next one begins."""
+    if is_run:
+        (count,) = struct.unpack_from("<H", data, at)
+        pairs = struct.unpack_from(f"<{2 * count}H", data, at + 2)
+        numbers = [n for s, more in zip(pairs[::2], pairs[1::2], strict=True) for n in range(s, s + more + 1)]
+        return numbers, at + 2 + 4 * count
+    if size <= _LIST_MOST:
+        return list(struct.unpack_from(f"<{size}H", data, at)), at + 2 * size
+    if len(data) < at + 8192:
+        raise IndexError
+    bits = int.from_bytes(data[at : at + 8192], "little")
+    return [n for n in range(65536) if bits >> n & 1], at + 8192
+
+
+@function("BITMAP_TO_BYTES", signature=takes(bitmap, result=BYTES))
+def bitmap_to_bytes(ctx: KernelContext, value: Values) -> Values:
+    """BITMAP_TO_BYTES(bitmap): the portable form of a Roaring bitmap.
+
+    >>> BITMAP_CARDINALITY(BITMAP_FROM_BYTES(BITMAP_TO_BYTES(BITMAP_BUILD(ARRAY[1, 70000]))))
+    2
+    """
+    return per_distinct(lambda v: to_bytes(read_bitmap(v)), pa.binary(), value)
+
+
+@function("BITMAP_FROM_BYTES", signature=takes(binary, result=BITMAP))
+def bitmap_from_bytes(ctx: KernelContext, value: Values) -> Vector:
+    """BITMAP_FROM_BYTES(bytes): the bitmap of its portable form. Error: bytes that are none.
+
+    >>> BITMAP_TO_STRING(BITMAP_FROM_BYTES(BITMAP_TO_BYTES(BITMAP_BUILD(ARRAY[5]))))
+    '{5}'
+    """
+    return Vector(*row_errors(ctx.num_rows, lambda v: write_bitmap(from_bytes(v)), _TEXT, value))
