@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, repeat
 from typing import TypeAlias
 
 import numpy as np
@@ -116,9 +116,13 @@ def _counts(starts: Growing, slots: Index) -> Ints:
 
 _NONE = np.empty(0, np.int64)
 _TRUTHS = np.empty(0, np.int8)
-# After _WARM_UP values, in which little can be found yet, a probe of _PROBE decides whether looking them up pays; if
-# not, the next _PERIOD are not looked up.
-_WARM_UP, _PROBE, _PERIOD, _WORTH = 5_000, 5_000, 50_000, 0.05
+# The first values fill the cache, the next tell whether it pays; if not, it rests for so many. All three double each time.
+_WARM_UP, _PROBE, _REST, _LONGEST_REST = 2_000, 2_000, 50_000, 1_600_000
+# What is saved must be so many times what is spent, which does not show all: a large store is slow to read, too. Without
+# a clock so many must be found.
+_MARGIN, _WORTH = 1.5, 0.05
+# Fewer values cost so little that they are not worth a look at the clock.
+_MEASURED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,59 +134,124 @@ class Lost:
 
 
 @dataclass
+class Account:
+    """What a cache costs and saves, in seconds of the clock: that decides whether it is on, and nothing else."""
+
+    warm_up: int
+    probe: int
+    looked_up: int = 0
+    found: int = 0
+    spent: float = 0.0
+    matched: int = 0
+    matching: float = 0.0
+
+    @property
+    def saved(self) -> float:
+        """What the values that were found would have cost, had they cost what the others did."""
+        return self.found * self.matching / self.matched if self.matched else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        return self.looked_up >= self.probe and self.matched > 0
+
+    @property
+    def pays(self) -> bool:
+        if not self.matching:
+            return self.found > _WORTH * self.looked_up
+        return self.saved > _MARGIN * self.spent
+
+
+@dataclass
 class ValueCache:
-    """Slots by value for one variable, the oldest half dropped when full. It is off for a while where hardly any value
-    of the last thousands was found, and never holds long values."""
+    """Slots by value for one variable, the oldest half dropped when full. It rests for a while where it costs more than it
+    saves, and never holds long values."""
 
     options: Options
     counters: Counters
     slots: dict[Hashable, int] = field(default_factory=dict)
     pairs: int = 0
-    _looked_up: int = 0
-    _found: int = 0
-    _off: int = 0
-    _warm_up: int = _WARM_UP
+    _rest: int = 0
+    _counts: bool = False
+    _next_rest: int = field(default_factory=lambda: _REST)
+    _account: Account = field(default_factory=lambda: Account(_WARM_UP, _PROBE))
 
     @property
     def is_on(self) -> bool:
-        return self.options.cache and self._off <= 0
+        return self.options.cache and self._rest <= 0
 
-    def look_up(self, values: Sequence[Hashable]) -> list[int | None]:
-        """The slot of each value, None where it is not known."""
+    def look_up(self, values: Sequence[Hashable]) -> Slots:
+        """The slot of each value, -1 where it is not known."""
         if not self.is_on:
-            self._off -= len(values)
+            self._rest -= len(values)
             self.counters.cache_skipped += len(values)
-            return [None] * len(values)
-        found = list(map(self.slots.get, values))
-        missed = found.count(None)
-        self.counters.cache_hits += len(found) - missed
-        self.counters.cache_misses += missed
-        self._judge(len(found), len(found) - missed)
-        return found
+            return np.full(len(values), -1, np.int32)
+        begin = self._time(values)
+        slots = np.array(list(map(self.slots.get, values, repeat(-1))), np.int32)
+        found = int(np.count_nonzero(slots >= 0))
+        self.counters.cache_hits += found
+        self.counters.cache_misses += len(values) - found
+        self._note(len(values), found, self._time(values) - begin)
+        return slots
 
-    def _judge(self, looked_up: int, found: int) -> None:
-        if self._warm_up > 0:
-            self._warm_up -= looked_up
-            return
-        self._looked_up += looked_up
-        self._found += found
-        if self._looked_up >= _PROBE:
-            if self._found < _WORTH * self._looked_up:
-                self._off, self._warm_up = _PERIOD, _WARM_UP
-            self._looked_up = self._found = 0
+    def _time(self, values: Sequence[Hashable]) -> float:
+        clock = self.options.clock
+        return clock() if clock is not None and len(values) >= _MEASURED else 0.0
 
-    def remember(self, values: Sequence[Hashable], first: int, pairs: int) -> Lost:
-        """Values whose slots begin at `first` and hold `pairs` leaves in all."""
-        longest = self.options.max_cached_value_bytes
-        refused = 0
+    def _note(self, looked_up: int, found: int, spent: float) -> None:
+        account = self._account
+        self._counts = looked_up >= _MEASURED and account.warm_up <= 0
+        account.warm_up -= looked_up
+        if self._counts:
+            account.looked_up += looked_up
+            account.found += found
+            account.spent += spent
+
+    def matched(self, values: Sequence[Hashable], begin: float, first: int, pairs: int) -> Lost:
+        """Remembers values whose slots begin at `first` and hold `pairs` leaves in all. They were matched since `begin`, a
+        time of `start`."""
         if not self.is_on:
             return Lost(len(values), 0)
-        for slot, value in enumerate(values, first):
-            # A character takes four bytes at most: only texts between a quarter and the whole need to be measured.
-            if isinstance(value, str) and 4 * len(value) > longest and _bytes(value) > longest:
-                refused += 1
-            else:
-                self.slots[value] = slot
+        middle = self._time(values)
+        lost = self._remember(values, first, pairs)
+        if self._counts and len(values) >= _MEASURED:
+            self._account.matched += len(values)
+            self._account.matching += middle - begin
+            self._account.spent += self._time(values) - middle
+            if self._account.is_due:
+                lost = Lost(lost.new, lost.old + self._judge())
+        return lost
+
+    def start(self, values: Sequence[Hashable]) -> float:
+        """The time for `matched`, 0 where it does not matter."""
+        return self._time(values) if self.is_on else 0.0
+
+    def _judge(self) -> int:
+        """Decides whether to go on; how many slots are dropped."""
+        account = self._account
+        self.counters.cache_saved_us += int(1e6 * account.saved)
+        self.counters.cache_spent_us += int(1e6 * account.spent)
+        if account.pays:
+            self._next_rest, self._account = _REST, Account(0, _PROBE)
+            return 0
+        self.counters.cache_rests += 1
+        dropped = len(self.slots)
+        self.slots, self.pairs = {}, 0
+        self._rest, self._next_rest = self._next_rest, min(2 * self._next_rest, _LONGEST_REST)
+        larger = self._rest // _REST
+        fill = min(2 * larger * _WARM_UP, self.options.cache_entries)
+        self._account = Account(fill, fill)
+        return dropped
+
+    def _remember(self, values: Sequence[Hashable], first: int, pairs: int) -> Lost:
+        longest = self.options.max_cached_value_bytes
+        refused = 0
+        # A character takes four bytes at most: only texts between a quarter and the whole need to be measured.
+        if isinstance(values[0], str) and 4 * max(map(_length, values)) > longest:
+            kept = [(v, s) for s, v in enumerate(values, first) if 4 * _length(v) <= longest or _bytes(v) <= longest]
+            refused = len(values) - len(kept)
+            self.slots.update(kept)
+        else:
+            self.slots.update(zip(values, range(first, first + len(values)), strict=True))
         self.counters.cache_skipped += refused
         self.pairs += pairs
         return Lost(refused, self._shrink())
@@ -202,5 +271,9 @@ class ValueCache:
         self.slots = dict(zip(self.slots, new_number[list(self.slots.values())].tolist(), strict=True))
 
 
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+def _length(value: Hashable) -> int:
+    return len(value) if isinstance(value, str) else 0
+
+
+def _bytes(value: Hashable) -> int:
+    return len(str(value).encode("utf-8", "surrogatepass"))

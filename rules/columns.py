@@ -24,7 +24,7 @@ _SMALL = 48
 
 @dataclass(frozen=True)
 class Texts:
-    """`values[codes[row]]` is the row's text; code -1 is NULL. Values of a derived variable may repeat."""
+    """`values[codes[row]]` is the row's text; code -1 is NULL. Each value is there once."""
 
     values: list[str]
     codes: Codes
@@ -67,7 +67,7 @@ class Columns:
             return _distinct(self.array(variable.field), variable.field)
         inner = self.texts(Variable(variable.field, variable.transforms[:-1]))
         derive = _DERIVE[variable.transforms[-1]]
-        return Texts([derive(v) for v in inner.values], inner.codes)
+        return _merged([derive(v) for v in inner.values], inner.codes)
 
     def numbers(self, name: str) -> Numbers | None:
         """Values of an integer, boolean, time or floating-point column; None for other types."""
@@ -92,6 +92,15 @@ _DERIVE: dict[str, Callable[[str], str]] = {
     "LTRIM": lambda text: text.lstrip(" "),
     "RTRIM": lambda text: text.rstrip(" "),
 }
+
+
+def _merged(values: list[str], codes: Codes) -> Texts:
+    """Equal values as one."""
+    numbers = {v: i for i, v in enumerate(dict.fromkeys(values))}
+    if len(numbers) == len(values):
+        return Texts(values, codes)
+    # Code -1 is NULL: the last place.
+    return Texts(list(numbers), np.array([*map(numbers.__getitem__, values), -1], np.int32)[codes])
 
 
 def _distinct(array: pa.Array, name: str) -> Texts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,9 +24,14 @@ from rules.ragged import Ints
 from rules.watch import Watch
 from udf.java_regex import JavaRegex
 
+# Of so few rules the databases are not worth a file: they are gone with the next change.
+_WORTH_KEEPING = 32
+
 
 def compile_part(rules: Mapping[str, Condition], options: Options, counters: Counters) -> Part:
     """Rules are numbered in the order of `rules`. SqlError, naming the rule, where a condition has a bad literal."""
+    if len(rules) < _WORTH_KEEPING:
+        options = replace(options, folder=None)
     leaves, nodes = LeafTable(), NodeTable()
     roots: list[int] = []
     always: list[int] = []

@@ -10,7 +10,7 @@ class Counters:
     """Sums since the first version of a rule set; all versions made from it share one object.
 
     Values: `cache_hits`, `cache_misses` and `cache_skipped` (too long, switched off, or not worth it) distinct values
-    looked up; `cache_evictions` values dropped. Matching of missed values: `hyperscan_scans` calls of the automaton, of
+    looked up; `cache_evictions` values dropped; `cache_rests` times that a cache was switched off for a while, since it cost more (`cache_spent_us`) than it saved (`cache_saved_us`). Matching of missed values: `hyperscan_scans` calls of the automaton, of
     which `joined_scans` searched several values; `confirmed` hits checked afterwards, of which `refuted` were none;
     `plain_checks` literals or patterns tried without the automaton; `linear_checks` texts that RE2 was asked for;
     `regex_timeouts` values without an answer, since a pattern took too long or was given up.
@@ -22,6 +22,9 @@ class Counters:
     cache_misses: int = 0
     cache_skipped: int = 0
     cache_evictions: int = 0
+    cache_rests: int = 0
+    cache_spent_us: int = 0
+    cache_saved_us: int = 0
     hyperscan_scans: int = 0
     joined_scans: int = 0
     confirmed: int = 0

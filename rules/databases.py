@@ -27,8 +27,7 @@ _ONCE: Flags = ("SINGLEMATCH", "DOTALL", "ALLOWEMPTY")
 
 _FORMAT = b"rules-database-1\n"
 _DIGEST = 16
-# Fewer patterns compile faster than a file is read; more files than these are the leavings of old rules.
-_WORTH_KEEPING = 64
+# More files than these are the leavings of old rules; so are the least recently used.
 _MOST_FILES = 256
 
 
@@ -65,7 +64,7 @@ def _obtain(patterns: Sequence[bytes], flags: Sequence[Flags], counters: Counter
     hyperscan = library()
     if hyperscan is None:
         return None
-    path = _path(folder, patterns, flags) if folder is not None and len(patterns) >= _WORTH_KEEPING else None
+    path = None if folder is None else _path(folder, patterns, flags)
     database = _load(path, counters) if path is not None else None
     if database is None:
         database = _compile(patterns, flags)
@@ -130,6 +129,8 @@ def _load(path: Path, counters: Counters) -> object | None:
     except hyperscan.HyperscanError:  # of a processor with other abilities
         counters.unreadable += 1
         return None
+    with suppress(OSError):
+        os.utime(path)
     counters.loaded += 1
     return database  # type: ignore[no-any-return]
 

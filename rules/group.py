@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from udf.java_regex import JavaRegex
 Numbered: TypeAlias = Sequence[tuple[int, Matching]]
 
 _NONE_LOST = Lost(0, 0)
+T = TypeVar("T", bound=Hashable)
 
 
 class Group(Protocol):
@@ -106,6 +107,22 @@ def _matchers(leaves: Numbered, options: Options, watch: Watch, counters: Counte
     return matchers
 
 
+def _through_cache(
+    cache: ValueCache, values: list[T], match: Callable[[list[T]], tuple[int, int]]
+) -> tuple[Slots, Lost]:
+    """The slots of values, each of which is there once: those that the cache does not know are matched. `match` gives the
+    number of the first slot made, and how many leaves these hold."""
+    slots = cache.look_up(values)
+    places = np.flatnonzero(slots < 0)
+    if not len(places):
+        return slots, _NONE_LOST
+    missing = values if len(places) == len(values) else [values[i] for i in places.tolist()]
+    begin = cache.start(missing)
+    first, leaves = match(missing)
+    slots[places] = np.arange(first, first + len(missing))
+    return slots, cache.matched(missing, begin, first, leaves)
+
+
 class TextGroup:
     """Distinct values, then the cache, then the matchers for what it misses."""
 
@@ -115,23 +132,16 @@ class TextGroup:
 
     def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         texts = columns.texts(self.variable)
-        found = self._cache.look_up(texts.values)
-        lost = _NONE_LOST
-        if None in found:
-            missing = list(dict.fromkeys(v for v, slot in zip(texts.values, found, strict=True) if slot is None))
-            first, lost = self._match(missing, store)
-            slot_of = dict(zip(missing, range(first, first + len(missing)), strict=True))
-            found = [slot_of[v] if s is None else s for v, s in zip(texts.values, found, strict=True)]
+        slots, lost = _through_cache(self._cache, texts.values, lambda missing: self._match(missing, store))
         # Code -1 is NULL: the last place.
-        return np.array([*found, NULL_SLOT], np.int32)[texts.codes], lost
+        return np.append(slots, np.int32(NULL_SLOT))[texts.codes], lost
 
-    def _match(self, missing: list[str], store: SlotStore) -> tuple[int, Lost]:
+    def _match(self, missing: list[str], store: SlotStore) -> tuple[int, int]:
         values, hit_list = Values(missing), HitList()
         for matcher in self._matchers:
             matcher.match(values, hit_list)
         hits = hit_list.finish()
-        first = store.add(self._number, len(missing), hits)
-        return first, self._cache.remember(missing, first, len(hits.leaves))
+        return store.add(self._number, len(missing), hits), len(hits.leaves)
 
     def renumber(self, new_number: Ints) -> None:
         self._cache.renumber(new_number)
@@ -153,24 +163,18 @@ class NumberGroup:
     def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         places, nulls = self._places_of(columns)
         known, codes = np.unique(places, return_inverse=True)
-        found = self._cache.look_up(known.tolist())
-        lost = _NONE_LOST
-        if None in found:
-            missing = [p for p, s in zip(known.tolist(), found, strict=True) if s is None]
-            first, lost = self._match(missing, store)
-            slot_of = dict(zip(missing, range(first, first + len(missing)), strict=True))
-            found = [slot_of[p] if s is None else s for p, s in zip(known.tolist(), found, strict=True)]
-        slots = np.array(found, np.int32)[codes]
+        found, lost = _through_cache(self._cache, known.tolist(), lambda missing: self._match(missing, store))
+        slots = found[codes]
         if nulls is not None:
             slots[nulls] = NULL_SLOT
         return slots, lost
 
-    def _match(self, missing: list[int], store: SlotStore) -> tuple[int, Lost]:
+    def _match(self, missing: list[int], store: SlotStore) -> tuple[int, int]:
         lists = [self._places.leaves_at(p) if p >= 0 else np.empty(0, np.int64) for p in missing]
         leaves = np.concatenate([np.sort(x) for x in lists])
         values = np.repeat(np.arange(len(lists)), [len(x) for x in lists])
-        first = store.add(self._number, len(missing), Hits(values, leaves, np.full(len(leaves), TRUE, np.int8)))
-        return first, self._cache.remember(missing, first, len(leaves))
+        hits = Hits(values, leaves, np.full(len(leaves), TRUE, np.int8))
+        return store.add(self._number, len(missing), hits), len(leaves)
 
     def _places_of(self, columns: Columns) -> tuple[Ints, Mask | None]:
         """The place of each row's number, -1 for NaN, and the rows that are NULL."""

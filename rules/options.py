@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,8 @@ class Options:
     Bounds, per variable: `cache_entries` values, none longer than `max_cached_value_bytes`, which together make at
     most `cache_pairs` predicates true. `regex_timeout`: CPU seconds for one regular expression on one value, where it may
     go back and try again; `regex_budget`: how many seconds it may be behind its time before it is given up.
-    `folder`: where compiled databases are kept between starts (None: nowhere)."""
+    `folder`: where compiled databases are kept between starts (None: nowhere). `clock`: CPU seconds, by which a cache finds
+    out whether it pays (None: by how many values it finds)."""
 
     cache: bool = True
     hyperscan: bool = True
@@ -29,3 +31,4 @@ class Options:
     regex_timeout: float = 0.1
     regex_budget: float = 0.3
     folder: Path | None = None
+    clock: Callable[[], float] | None = None

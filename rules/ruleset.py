@@ -125,6 +125,11 @@ class RuleSet:
         return rebuilt.change(changed, rebuilt.rules.keys() - self.rules.keys())
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it is compiled as it would be at a start, when its databases are looked for on disk."""
+        return all(layer.size == len(layer.alive) for layer in self._layers) and len(self._layers) < 2
+
+    @property
     def needs_rebuild(self) -> bool:
         """Whether enough has changed since the last full compilation for `rebuilt` to be worth while."""
         if not self._layers:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from rules.options import Options
 from udf.java_regex import JavaRegex
-from udf.searches import SHORT, Patience
+from udf.searches import Patience, with_limit
 
 
 class Watch:
-    """Belongs to a compiled set of rules, like the leaves by whose number it knows the patterns. `given_up` are the leaves
-    whose patterns are not asked any more: what depends on them has no answer."""
+    """Belongs to a compiled set of rules, like the leaves by whose number it knows the patterns. `slow` are those for
+    which RE2 is to be asked wherever it can be. `given_up` are those that are not asked any more where it cannot be: what
+    depends on them has no answer."""
 
     def __init__(self, options: Options) -> None:
+        self.slow: set[int] = set()
         self.given_up: set[int] = set()
         self._options = options
         self._patience: dict[int, Patience] = {}
 
-    def search(self, leaf: int, pattern: JavaRegex, text: str) -> bool:
-        """Whether the pattern is found. TimeoutError where that takes too long."""
-        if pattern.tame and len(text) <= SHORT:
-            return pattern.exact.search(text) is not None
+    def search(self, leaf: int, pattern: JavaRegex, text: str, *, spare: bool) -> bool:
+        """Whether the pattern is found. TimeoutError where that takes too long; sooner, if RE2 is there to `spare` it."""
+        if spare:
+            try:
+                return with_limit(pattern, text, self._options.regex_timeout, spare=True)
+            except TimeoutError:
+                self.slow.add(leaf)
+                raise
         if leaf in self.given_up:
             raise TimeoutError
         patience = self._patience.setdefault(leaf, Patience(self._options.regex_budget))
         try:
-            limit = self._options.regex_timeout
-            return patience.watch(lambda: pattern.exact.search(text, timeout=limit) is not None)
+            return patience.watch(lambda: with_limit(pattern, text, self._options.regex_timeout))
         finally:
             if patience.is_over:
                 self.given_up.add(leaf)

@@ -65,7 +65,7 @@ class Engine:
         self._failing: set[str] = set()
         self._closed = threading.Event()
         self._registry = Registry(self.broker, config, clock)
-        factory = OperatorFactory(replace(config.rules, folder=config.data / "patterns"))
+        factory = OperatorFactory(replace(config.rules, folder=config.data / "patterns", clock=time.thread_time))
         host = GraphHost(
             config, self.broker, factory, clock, self._registry.fails_on_error, self._on_failure, self._thread.submit
         )

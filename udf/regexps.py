@@ -40,7 +40,10 @@ def regexp_replace(value: str, pattern: str, replacement: str) -> str | None:
     compiled = known(pattern)
     if compiled is None:
         return None
-    return searched(compiled, value, lambda limit: compiled.exact.sub(lambda _: replacement, value, timeout=limit))
+    replaced: str = searched(
+        compiled, value, lambda limit: compiled.exact.sub(lambda _: replacement, value, timeout=limit)
+    )
+    return replaced
 
 
 def _distinct(function: Callable[..., object], result: pa.DataType, value: pa.Array, *constants: object) -> Vector:

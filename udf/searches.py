@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 TIMEOUT_S = 0.1
 # A text on which quadratic time is no matter: watching the time costs more than the search.
-SHORT = 2_000
+_SHORT = 2_000
+# This share of the time limit is enough where RE2 is there to decide.
+_SPARED = 0.1
 # What a search may take on average, in CPU seconds.
 _ALLOWED_S = 0.0002
 # So many searches are left out when a pattern is given up for the first time; each time twice as many as before.
@@ -52,11 +54,12 @@ class Patience:
 
 @dataclass
 class _Account:
-    """`left_out`: searches still to leave out before the pattern is tried again."""
+    """`left_out`: searches still to leave out before the pattern is tried again. `slow`: RE2 is asked where it can be."""
 
     patience: Patience
     pause: int = _PAUSE
     left_out: int = 0
+    slow: bool = False
 
     def search(self, pattern: str, search: Callable[[], T]) -> T:
         if self.left_out > 0:
@@ -96,7 +99,7 @@ def known(pattern: str) -> JavaRegex | None:
 def searched(pattern: JavaRegex, text: str, search: Callable[[float | None], T]) -> T:
     """What `search` gives, which asks `pattern.exact` for something in `text` with the timeout that it is called with.
     RowError where that takes too long."""
-    if pattern.tame and len(text) <= SHORT:
+    if is_quick(pattern, text):
         return search(None)
     try:
         return _account(pattern.text).search(pattern.text, lambda: search(TIMEOUT_S))
@@ -104,10 +107,30 @@ def searched(pattern: JavaRegex, text: str, search: Callable[[float | None], T])
         raise RowError(f"regular expression took more than {TIMEOUT_S:g} s") from None
 
 
+def is_quick(pattern: JavaRegex, text: str) -> bool:
+    """Whether `pattern.exact` is sure to be fast enough without a limit."""
+    return pattern.tame and len(text) <= _SHORT
+
+
+def with_limit(pattern: JavaRegex, text: str, seconds: float, *, spare: bool = False) -> bool:
+    """Whether `pattern.exact` is found. TimeoutError after so many seconds, or a part of them if RE2 is there to `spare`
+    it: that takes longer as a rule, but never much longer."""
+    return pattern.exact.search(text, timeout=_SPARED * seconds if spare else seconds) is not None
+
+
 def found(pattern: JavaRegex, text: str) -> bool:
     """Whether the pattern is found anywhere in the text. RowError where that takes too long."""
     if len(text) < pattern.least:
         return False
-    if not (pattern.tame and len(text) <= SHORT) and (texts := pattern.re2_texts(text)):
-        return bool(pc.any(pc.match_substring_regex(pa.array(texts, pa.string()), pattern.re2)).as_py())
-    return searched(pattern, text, lambda limit: pattern.exact.search(text, timeout=limit)) is not None
+    if is_quick(pattern, text):
+        return pattern.exact.search(text) is not None
+    texts = pattern.re2_texts(text)
+    if not texts:
+        return searched(pattern, text, lambda limit: pattern.exact.search(text, timeout=limit)) is not None
+    account = _account(pattern.text)
+    if not account.slow:
+        try:
+            return with_limit(pattern, text, TIMEOUT_S, spare=True)
+        except TimeoutError:
+            account.slow = True
+    return bool(pc.any(pc.match_substring_regex(pa.array(texts, pa.string()), pattern.re2)).as_py())

@@ -177,7 +177,8 @@ def literal_matcher(
 ) -> LiteralMatcher | PlainLiteralMatcher:
     """The matcher for these literals under these switches."""
     if options.hyperscan and len(literals) >= _FEW:
-        literals = sorted(literals, key=lambda lit: lit.anchored)
+        # In an order that does not depend on that of the rules: databases are known by their content.
+        literals = sorted(literals, key=lambda lit: (lit.anchored, lit.text, lit.at_start, lit.at_end))
         expressions = [literal.expression for literal in literals]
         # The first occurrence says nothing about a literal that must be at the end.
         single = compile_single(expressions, counters, options.folder, every_match=[lit.at_end for lit in literals])

@@ -1,8 +1,8 @@
 """REGEXP with Java's meaning: Hyperscan finds the values that may match, the exact pattern decides.
 
-Values that are no valid UTF-8 and patterns that Hyperscan does not take go to the exact pattern directly. RE2 decides,
-for all values at once, where it means the same and the `regex` package might take long. A pattern that takes too long on
-a value leaves an error for the two, never FALSE."""
+Values that are no valid UTF-8 and patterns that Hyperscan does not take go to the exact pattern directly. Where the
+`regex` package takes long RE2 decides, for all values at once, if it means the same; else there is an error for the
+pattern and the value, never FALSE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rules.matchers.base import HitList, Values
 from rules.options import Options
 from rules.watch import Watch
 from udf.java_regex import JavaRegex
-from udf.searches import SHORT
+from udf.searches import is_quick
 
 
 class RegexMatcher:
@@ -76,29 +76,29 @@ class _Decision:
         for leaf, pattern in patterns:
             if len(text) < pattern.least:
                 missing += 1
-            elif not (valid and self._leave(value, text, leaf, pattern)):
-                missing += not self._search(value, text, leaf, pattern)
+            elif is_quick(pattern, text):
+                missing += not self._note(value, leaf, pattern.exact.search(text) is not None)
+            else:
+                missing += not self._decide_slow(value, text, leaf, pattern, pattern.re2_texts(text) if valid else ())
         return missing
 
-    def _leave(self, value: int, text: str, leaf: int, pattern: JavaRegex) -> bool:
-        """Leaves the decision to RE2, unless the other is fast or RE2 is no help."""
-        if pattern.tame and len(text) <= SHORT:
-            return False
-        texts = pattern.re2_texts(text)
-        if not texts or pattern.re2 is None:
-            return False
-        _, waiting, owners = self._linear.setdefault(leaf, (pattern.re2, [], []))
+    def _decide_slow(self, value: int, text: str, leaf: int, pattern: JavaRegex, texts: Sequence[str]) -> bool:
+        """False where it is not found. `texts`: what RE2 can be asked for instead, which takes longer as a rule, but
+        never much longer."""
+        if not (texts and leaf in self._watch.slow):
+            try:
+                return self._note(value, leaf, self._watch.search(leaf, pattern, text, spare=bool(texts)))
+            except TimeoutError:
+                if not texts:
+                    self._counters.regex_timeouts += 1
+                    self._hits.add_error(value, leaf)
+                    return True
+        _, waiting, owners = self._linear.setdefault(leaf, (pattern.re2 or "", [], []))
         waiting += texts
         owners += [value] * len(texts)
         return True
 
-    def _search(self, value: int, text: str, leaf: int, pattern: JavaRegex) -> bool:
-        try:
-            found = self._watch.search(leaf, pattern, text)
-        except TimeoutError:
-            self._counters.regex_timeouts += 1
-            self._hits.add_error(value, leaf)
-            return True
+    def _note(self, value: int, leaf: int, found: bool) -> bool:
         if found:
             self._hits.add(value, (leaf,))
         return found
@@ -126,7 +126,7 @@ def regex_matcher(
     """The matcher for these patterns under these switches."""
     if not options.hyperscan:
         return RegexMatcher((), leaves, None, watch, counters)
-    searched, direct = list(leaves), []
+    searched, direct = sorted(leaves, key=lambda leaf: leaf[1].superset), []  # the order must not be that of the rules
     scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:  # one pattern beyond Hyperscan fails them all: find out which
         direct = [leaf for leaf in leaves if not compiles(leaf[1].superset)]

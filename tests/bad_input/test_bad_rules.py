@@ -83,11 +83,11 @@ def test_many_values_for_a_catastrophic_pattern_do_not_hold_up_the_others(user: 
     """It is given up after a few of them: its job fails, none of its events is lost, and the others go on."""
     user.submit("evil", rule("evil", f"REGEXP(word, '{EVIL}')"))
     user.submit("good", rule("good", "word LIKE 'a%'"))
-    events = [user.event("a" * (40 + n)) for n in range(20)]
+    events = [user.event("a" * (40 + n)) for n in range(200)]
     begin = time.monotonic()
     user.write("events", *events)
     user.fired("quick")
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5  # with 0.1 s for each it would be 20
     failed = eventually(lambda: (j := user.job("evil"))["state"] == "failed" and j)
     assert "was given up" in failed["reason"]
     letters = {json.loads(x["payload"])["id"] for x in user.letters() if x["job"] == "evil"}

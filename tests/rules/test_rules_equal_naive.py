@@ -43,7 +43,8 @@ VALUES = {
 TINY = {
     "rules.block._SORT": 4, "rules.block_matcher._FEW": 0, "rules.block_matcher._DENSE_CANDIDATES": 2,
     "rules.block_matcher._DENSE_SIZE": 2, "rules.block_matcher._CHUNK": 4, "rules.cache._PROBE": 6,
-    "rules.cache._PERIOD": 9, "rules.cache._WARM_UP": 4, "rules.columns._SMALL": 2, "rules.evaluate._CHUNK": 8, "rules.part._BLOCK_ROWS": 5,
+    "rules.cache._REST": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 1,
+    "rules.columns._SMALL": 2, "rules.evaluate._CHUNK": 8, "rules.part._BLOCK_ROWS": 5,
     "rules.part._MOST_CELLS": 24, "rules.part._GARBAGE": 3,
     "rules.matchers.literals._FEW": 1, "rules.matchers.literals._MANY_VALUES": 2,
 }  # fmt: skip

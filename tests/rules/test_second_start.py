@@ -1,0 +1,60 @@
+"""A server that starts again finds the compiled databases of its rules on disk, whatever became of them meanwhile."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+from sqlengine.changes import Request
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+from sqlengine.jobs import Origin
+from sqlengine.planning import JobText
+from tests.conformance.sigma import counters
+
+TABLES = """
+CREATE TABLE events (word STRING, line STRING)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE alerts (word STRING)
+WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json', 'topic.auto-create' = 'true');
+"""
+RULES, CHANGES = 60, 150
+
+
+def rule(number: int, version: int) -> str:
+    where = f"LOWER(line) LIKE '%a{number}b{version}%' OR word LIKE '%{number}x{version}' OR REGEXP(word, '{number}+$')"
+    return f"INSERT INTO alerts SELECT word FROM events WHERE {where}"
+
+
+def test_all_databases_are_there_at_the_second_start(tmp_path: Path) -> None:
+    config = Config(data=tmp_path)
+    with patch("sqlengine.rebuild.QUIET_S", 0.1), patch("sqlengine.rebuild.QUIET_TIMES", 0.1):
+        engine = Engine(config)
+        engine.broker.create_topic("events")
+        jobs = {"tables": TABLES, **{f"r{n}": rule(n, 0) for n in range(RULES)}}
+        engine.change(Request(Origin.SDK, {n: JobText(n, sql) for n, sql in jobs.items()}))
+        engine.start()
+        for i in range(CHANGES):
+            engine.submit(f"r{i * 7 % RULES}", rule(i * 7 % RULES, i + 1))
+        for i in range(10):
+            engine.remove(f"r{i}")
+        deadline = time.monotonic() + 20
+        while not _is_whole(engine) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert _is_whole(engine)
+        engine.close()
+    again = Engine(config)
+    again.start()
+    found = counters(again)
+    again.close()
+    assert (found["compiled"], found["loaded"]) == (0, 5)
+
+
+def _is_whole(engine: Engine) -> bool:
+    (ruleset,) = (
+        node.operator.compiled.ruleset
+        for node in engine.graph.executor.running.values()
+        if hasattr(node.operator, "compiled")
+    )
+    return bool(ruleset.is_whole)
