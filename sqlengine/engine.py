@@ -265,7 +265,8 @@ class Engine:
             try:
                 return work()
             finally:
-                POOL.keep(self, self._registry.modules())
+                if POOL.hosts():  # to find out what is needed costs a look at every job
+                    POOL.keep(self, self._registry.modules())
 
         return self._thread.submit(work_and_tidy).result()
 
