@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.session import Runner, Session
 from tests.formats import file_cases
 from tests.formats.file_cases import Answer, Case
 from tests.sql.golden import Collected
@@ -17,15 +18,20 @@ CASES = [(case, variant) for case in file_cases.cases() for variant in case.vari
 GOLDEN = file_cases.answers()
 
 
-def ours(case: Case, variant: str, folder: Path) -> list[Answer]:
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    with open_runner(tmp_path_factory.mktemp("data")) as opened:
+        yield opened
+
+
+def ours(runner: Runner, case: Case, variant: str, folder: Path) -> list[Answer]:
     """What we make of the files of a case, each read as a table of its own."""
     script, found = "", Collected("")
     for number, file in enumerate(case.files):
         path = folder / f"f{number}"
         path.write_bytes(file.content)
         script += case.ddl(f"t{number}", variant, path) + case.query(f"t{number}")
-    with open_runner(folder / "data") as runner:
-        Session(runner, found).run(script)
+    Session(runner, found).run(script)
     answers: list[Answer] = [[] for _ in case.files]
     for event in found.events:
         number, answer = event["stmt"] // 2, answers[event["stmt"] // 2]
@@ -37,8 +43,10 @@ def ours(case: Case, variant: str, folder: Path) -> list[Answer]:
 
 
 @pytest.mark.parametrize(("case", "variant"), CASES, ids=lambda x: x.name if isinstance(x, Case) else x or "default")
-def test_files_are_read_as_flink_reads_them(case: Case, variant: str, tmp_path: Path, update: bool) -> None:
-    found = {f.text: answer for f, answer in zip(case.files, ours(case, variant, tmp_path), strict=True)}
+def test_files_are_read_as_flink_reads_them(
+    case: Case, variant: str, runner: Runner, tmp_path: Path, update: bool
+) -> None:
+    found = {f.text: answer for f, answer in zip(case.files, ours(runner, case, variant, tmp_path), strict=True)}
     golden, own = GOLDEN[case.name][variant], file_cases.own_answers()
     different = {text: answer for text, answer in found.items() if answer != golden[text]}
     if update:
