@@ -73,8 +73,12 @@ def type_of(node: exp.Expression) -> DataType:
 
 def cast_target(cursor: Cursor) -> exp.DataType:
     """The type after CAST(x AS: an `exp.DataType` whose `type_of` is the typed one."""
-    first = cursor.token
-    return type_node(data_type(cursor, constraint=False), first, cursor.previous)
+    first, start = cursor.token, cursor.index
+    node = type_node(data_type(cursor, constraint=False), first, cursor.previous)
+    words = [t.word for t in cursor.tokens[start : cursor.index]]
+    if words[0] == "INTERVAL" and "TO" not in words:  # an integer is cast to so many of the unit
+        node.meta["unit"] = words[1]
+    return node
 
 
 def type_node(found: DataType, first: Token, last: Token | None = None) -> exp.DataType:
@@ -115,9 +119,9 @@ def _root(cursor: Cursor) -> DataType:
 
 
 def _length(cursor: Cursor, what: str) -> int:
-    """The length in parentheses, 1 where there is none."""
+    """The length in parentheses. Where there is none it is 1, and no bound for what varies, as in Flink."""
     if not cursor.take("("):
-        return 1
+        return MAX_LENGTH if what.startswith("VAR") else 1
     token = cursor.token
     length = cursor.integer(f"the length of {what}")
     if not 1 <= length <= MAX_LENGTH:
@@ -139,6 +143,11 @@ def _precision(cursor: Cursor, default: int) -> int:
 
 def _character(cursor: Cursor) -> DataType:
     root = Root.VARCHAR if cursor.take("VARYING") else Root.CHAR
+    return DataType(root, length=_length(cursor, root.value))
+
+
+def _binary(cursor: Cursor) -> DataType:
+    root = Root.VARBINARY if cursor.take("VARYING") else Root.BINARY
     return DataType(root, length=_length(cursor, root.value))
 
 
@@ -228,7 +237,7 @@ _PARAMETERISED: dict[str, Callable[[Cursor], DataType]] = {
     "CHAR": _character,
     "CHARACTER": _character,
     "VARCHAR": lambda c: DataType(Root.VARCHAR, length=_length(c, "VARCHAR")),
-    "BINARY": lambda c: DataType(Root.VARBINARY if c.take("VARYING") else Root.BINARY, length=_length(c, "BINARY")),
+    "BINARY": _binary,
     "VARBINARY": lambda c: DataType(Root.VARBINARY, length=_length(c, "VARBINARY")),
     "DECIMAL": _decimal,
     "DEC": _decimal,

@@ -12,7 +12,7 @@ from parser.calls import CALLS, call
 from parser.cursor import MAX_DEPTH, Cursor, Node, identifier, mark
 from parser.datatypes import cast_target
 from parser.lexer import Token
-from parser.literals import interval, typed_literal
+from parser.literals import UNITS, difference, interval, typed_literal
 from parser.reserved import NILADIC, STRUCTURAL
 
 _Binary: TypeAlias = "type[exp.Expression]"
@@ -244,7 +244,10 @@ class Expressions(Cursor):
             operands = self.list_of(self.expression)
             node = exp.Paren(this=operands[0]) if len(operands) == 1 else exp.Tuple(expressions=operands)
         self.expect(")")
-        return self._suffixes(mark(node, first, self.previous))
+        node = mark(node, first, self.previous)
+        if isinstance(node, exp.Paren) and isinstance(node.this, exp.Sub) and self.token.word in UNITS:
+            return difference(self, node.this)
+        return self._suffixes(node)
 
     def negation(self) -> exp.Expression:
         token = self.advance()
@@ -315,7 +318,9 @@ class Expressions(Cursor):
     def constant(self) -> exp.Expression:
         token = self.advance()
         if token.word in ("NULL", "UNKNOWN"):
-            return mark(exp.Null(), token)
+            node = mark(exp.Null(), token)
+            node.meta["unknown"] = token.word == "UNKNOWN"
+            return node
         return mark(exp.Boolean(this=token.word == "TRUE"), token)
 
 

@@ -110,8 +110,8 @@ def interval(cursor: Cursor) -> exp.Interval:
         hint = "multiply an interval of one unit: n * INTERVAL '1' SECOND"
         raise cursor.unexpected("expected the interval's value in single quotes", hint)
     cursor.advance()
-    start, end = _units(cursor)
-    value = _interval_value(token, start, end)
+    start, end, digits = _units(cursor)
+    value = _interval_value(token, start, end, digits)
     unit: exp.Expression = exp.Var(this=start)
     if end != start:
         unit = exp.IntervalSpan(this=unit, expression=exp.Var(this=end))
@@ -125,7 +125,7 @@ def interval(cursor: Cursor) -> exp.Interval:
 def difference(cursor: Cursor, minus: exp.Expression) -> exp.Expression:
     """(a - b) DAY, (a - b) YEAR TO MONTH: a call of TIMESTAMP MINUS with the family of the interval."""
     token = cursor.token
-    start, _ = _units(cursor)
+    start = _units(cursor)[0]
     family = mark(exp.Var(this="MONTH" if UNITS[start][0] else "SECOND"), token)
     operands = [family, minus.this, minus.args["expression"]]
     return mark(exp.Anonymous(this="TIMESTAMP MINUS", expressions=operands), token)
@@ -136,33 +136,36 @@ def interval_value(node: exp.Interval) -> tuple[Root, int]:
     return Root.INTERVAL_YEAR_MONTH if node.meta["months"] else Root.INTERVAL_DAY_TIME, node.meta["value"]
 
 
-def _unit(cursor: Cursor) -> str:
+def _unit(cursor: Cursor) -> tuple[str, int]:
+    """A unit, and how many digits its value may have: two unless a precision says more."""
     word = cursor.token.word
     unit = word[:-1] if word.endswith("S") else word
     if unit not in UNITS:
         raise cursor.unexpected("expected a unit: " + ", ".join(UNITS))
     cursor.advance()
+    digits = 2
     if cursor.take("("):
-        cursor.list_of(lambda: cursor.integer("a precision"))
+        digits = cursor.list_of(lambda: cursor.integer("a precision"))[0]
         cursor.expect(")")
-    return unit
+    return unit, digits
 
 
-def _units(cursor: Cursor) -> tuple[str, str]:
-    start = _unit(cursor)
+def _units(cursor: Cursor) -> tuple[str, str, int]:
+    """The first and the last unit, and the digits of the first."""
+    start, digits = _unit(cursor)
     if not cursor.take("TO"):
-        return start, start
+        return start, start, digits
     token = cursor.token
-    end = _unit(cursor)
+    end, _ = _unit(cursor)
     order = list(UNITS)
     if "QUARTER" in (start, end) or "WEEK" in (start, end) or order.index(end) <= order.index(start):
         raise ParseError(f"there is no interval of {start} TO {end}", position=token.position)
     if (UNITS[start][0] > 0) != (UNITS[end][0] > 0):
         raise ParseError("months and days do not mix in an interval", position=token.position)
-    return start, end
+    return start, end, digits
 
 
-def _interval_value(token: Token, start: str, end: str) -> int:
+def _interval_value(token: Token, start: str, end: str, digits: int) -> int:
     """Months or milliseconds."""
     order = [u for u in UNITS if u not in ("QUARTER", "WEEK")]
     units = [start] if start == end else order[order.index(start) : order.index(end) + 1]
@@ -172,6 +175,9 @@ def _interval_value(token: Token, start: str, end: str) -> int:
         span = start if start == end else f"{start} TO {end}"
         raise ParseError(f"{token} is no interval of {span}", position=token.position)
     values = [Decimal(text) for text in found.groups()[1:]]
+    if int(values[0]) >= 10**digits:
+        hint = f"write INTERVAL '{token.text}' {start}({len(str(int(values[0])))})"
+        raise ParseError(f"{token} has more than {digits} digits in its {start}", hint=hint, position=token.position)
     for unit, value in zip(units[1:], values[1:], strict=True):
         if value >= _LIMITS[unit]:
             raise ParseError(f"{token} has {value} as its {unit}", position=token.position)

@@ -146,7 +146,10 @@ def _time_text(value: int, unit: str, root: Root) -> str:
 def _date_text(days: int) -> str:
     """As Java's LocalDate prints, which has years before 1 and, with a sign, beyond 9999."""
     text = str(np.datetime64(days, "D"))
-    return "+" + text if len(text) > 10 and text[0] != "-" else text
+    if text[0] == "-":
+        year, rest = text[1:].split("-", 1)
+        return f"-{year:0>4}-{rest}"
+    return "+" + text if len(text) > 10 else text
 
 
 def event(stmt: int, kind: str, **rest: object) -> str:

@@ -94,7 +94,8 @@ def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "U
     if source.is_string:
         return _parse(values, target, zone)
     if target.is_numeric:
-        return Vector(_to_number(values, source, target))
+        errors = _no_numbers(values) if target.root is Root.DECIMAL else None
+        return Vector(_to_number(values, source, target), errors)
     if target.root is Root.BOOLEAN:
         return Vector(pc.not_equal(values, zero_of(values.type)))
     if target.is_binary:
@@ -103,7 +104,7 @@ def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "U
         return convert_nested(values, source, target, lambda v, s, t: convert(v, s, t, zone))
     if target.root in _INTERVALS:
         return Vector(values.cast(target.arrow))
-    return Vector(_to_time(values, source, target, zone))
+    return _to_time(values, source, target, zone)
 
 
 def _to_string(values: pa.Array, source: DataType, target: DataType, zone: str) -> pa.Array:
@@ -139,6 +140,14 @@ def _to_number(values: pa.Array, source: DataType, target: DataType) -> pa.Array
     return values.cast(target.arrow, safe=False)
 
 
+def _no_numbers(values: pa.Array) -> Errors | None:
+    """NaN and the infinities are no DECIMAL."""
+    if not pa.types.is_floating(values.type):
+        return None
+    outside = pc.invert(pc.is_finite(values)).fill_null(False)
+    return Errors.where(outside.to_numpy(zero_copy_only=False), "NaN and Infinity are no DECIMAL")
+
+
 def _from_decimal(value: Decimal, target: DataType) -> int | float:
     return wrap(int(value), target.arrow.bit_width) if target.is_integer else float(value)
 
@@ -154,17 +163,20 @@ def _saturated(values: pa.Array, target: DataType) -> pa.Array:
     return pa.array(result.astype(target.arrow.to_pandas_dtype()), mask=~valid(values, len(values)))
 
 
-def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) -> pa.Array:
-    """A point in time as another; what is finer than the target's precision is cut off."""
+def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) -> Vector:
+    """A point in time as another; what is finer than the target's precision is cut off. Error: one that 64 bits of
+    nanoseconds do not hold."""
     if source.root is Root.TIMESTAMP_LTZ and target.root is not Root.TIMESTAMP_LTZ:
         values = local(values, zone)
     present = valid(values, len(values))
     numbers = integers(values, len(values))
     given, wanted = _ns_per_unit(source), _ns_per_unit(target)
-    numbers = numbers * (given // wanted) if given >= wanted else numbers // (wanted // given)
+    far = np.abs(numbers * float(given // wanted)) >= 2.0**63 if given >= wanted else np.zeros(len(values), np.bool_)
+    numbers = np.where(far, 0, numbers) * (given // wanted) if given >= wanted else numbers // (wanted // given)
     if target.root is Root.TIME:
         numbers = numbers % (DAY_NS // wanted)
-    return _placed(numbers, present, target, zone if source.root is not Root.TIMESTAMP_LTZ else "UTC")
+    placed = _placed(numbers, present & ~far, target, zone if source.root is not Root.TIMESTAMP_LTZ else "UTC")
+    return Vector(placed, Errors.where(far & present, f"the time is beyond those that {target.plain} holds"))
 
 
 def _ns_per_unit(t: DataType) -> int:
@@ -236,11 +248,16 @@ def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
         return Vector(plain)
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
-    parsed = list(map(_parser(target), texts))
+    parsed = [None if _beyond(p, target) else p for p in map(_parser(target), texts)]
     codes = encoded.indices
     result = _parsed_array(parsed, target, zone).take(codes)
     bad = [i for i, p in enumerate(parsed) if p is None]
     return Vector(result, _cast_errors(codes, texts, bad, target) if bad else None)
+
+
+def _beyond(parsed: object, target: DataType) -> bool:
+    """Whether 64 bits do not hold the nanoseconds of a time."""
+    return target.is_timestamp and isinstance(parsed, int) and not -(2**63) <= parsed // _ns_per_unit(target) < 2**63
 
 
 def _parsed_array(parsed: list[object], target: DataType, zone: str) -> pa.Array:

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parser.types import DOUBLE, FLOAT, MAX_LENGTH, NULL, STRING, DataType, Root, TimeAttribute, decimal
+from parser.types import BIGINT, DOUBLE, FLOAT, MAX_LENGTH, NULL, STRING, DataType, Root, TimeAttribute, decimal
 
 MAX_PRECISION = 38
 _INTEGER_DIGITS = {Root.TINYINT: 3, Root.SMALLINT: 5, Root.INT: 10, Root.BIGINT: 19}
 _INTEGER_ORDER = tuple(_INTEGER_DIGITS)
+# What a number and a text are in an order: the text may be beyond the number's own type.
+_WITH_TEXT = {**dict.fromkeys(_INTEGER_ORDER, BIGINT), Root.DECIMAL: decimal(38, 18)}
 _APPROXIMATE = (Root.FLOAT, Root.DOUBLE)
 _NESTED = (Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW)
+_UNORDERED = (*_NESTED, Root.VARIANT, Root.BITMAP)
+_NEVER_TEXT = (Root.BOOLEAN, Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
 
 
 def common_type(types: Sequence[DataType]) -> DataType | None:
@@ -88,7 +92,8 @@ def _nested(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
 
 def comparison_types(left: DataType, right: DataType, *, equality: bool) -> tuple[DataType, DataType] | None:
     """What the sides of a comparison are cast to; None where Flink refuses to compare. A string is cast to a date or
-    time, and, for an order but not for an equality, to a number."""
+    time, and, for an order but not for an equality, to a number or a truth value. Equality with a truth value or an
+    interval takes the text as it is (and is never TRUE), and arrays, maps and rows are equal or not, but in no order."""
     if Root.NULL in (left.root, right.root):
         target = right if left.root is Root.NULL else left
         return target.with_nullable(left.nullable), target.with_nullable(right.nullable)
@@ -96,12 +101,14 @@ def comparison_types(left: DataType, right: DataType, *, equality: bool) -> tupl
         return _numeric_comparison(left, right)
     if left.is_string != right.is_string:
         text, other = (left, right) if left.is_string else (right, left)
-        if not (_is_temporal(other) or (other.is_numeric and not equality)):
+        if equality and other.root in _NEVER_TEXT:
+            return left, right
+        if not (_is_temporal(other) or (not equality and (other.is_numeric or other.root is Root.BOOLEAN))):
             return None
-        cast = other.with_nullable(text.nullable)
+        cast = _WITH_TEXT.get(other.root, other).with_nullable(text.nullable)
         return (cast, right) if left.is_string else (left, cast)
     common = merged_type((left, right))
-    if common is None or common.root in _NESTED:
+    if common is None or (common.root in _UNORDERED and not equality):
         return None
     if left.is_string or left.is_binary:
         return left, right
@@ -111,7 +118,7 @@ def comparison_types(left: DataType, right: DataType, *, equality: bool) -> tupl
 def _numeric_comparison(left: DataType, right: DataType) -> tuple[DataType, DataType]:
     if left.root is right.root:  # decimals of any two scales compare exactly as they are
         return left, right
-    common = _numeric(left, right, first_wins=False)
+    common = _numeric(left, right, first_wins=True)  # of FLOAT and DOUBLE, as in Flink
     if common.root is Root.DECIMAL:
         return as_decimal(left), as_decimal(right)
     return common.with_nullable(left.nullable), common.with_nullable(right.nullable)
@@ -121,17 +128,17 @@ def in_types(types: Sequence[DataType]) -> tuple[DataType, ...] | None:
     """What value and list of an IN are cast to. As in Flink a list of strings goes to a number's type, but a string is
     compared with the text of numbers."""
     common = merged_type(types)
+    if types[0].root is Root.FLOAT and common is not None:
+        common = FLOAT
     if common is None:
         value, listed = types[0], merged_type(types[1:])
         if (_is_temporal(value) and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types)) or (
-            listed is not None and value.is_numeric and listed.is_string
+            listed is not None and (value.is_numeric or value.root is Root.BOOLEAN) and listed.is_string
         ):
             common = value
         elif listed is not None and value.is_string and listed.is_numeric:
             common = STRING
-    if common is None or common.root in _NESTED:
-        return None
-    return tuple(common.with_nullable(t.nullable) for t in types)
+    return None if common is None else tuple(common.with_nullable(t.nullable) for t in types)
 
 
 def _is_temporal(t: DataType) -> bool:
@@ -164,7 +171,7 @@ _CASTS: dict[Root, tuple[tuple[Root, ...], tuple[Root, ...]]] = {
     Root.TIME: ((Root.TIME, Root.TIMESTAMP), (*_TIMESTAMPS, *_TEXTS)),
     Root.TIMESTAMP: (_TIMESTAMPS, (Root.DATE, Root.TIME, *_TEXTS)),
     Root.TIMESTAMP_LTZ: (_TIMESTAMPS, (Root.DATE, Root.TIME, *_TEXTS)),
-    Root.INTERVAL_YEAR_MONTH: ((Root.INTERVAL_YEAR_MONTH,), _INTEGER_ORDER),
+    Root.INTERVAL_YEAR_MONTH: ((Root.INTERVAL_YEAR_MONTH,), ()),
     Root.INTERVAL_DAY_TIME: ((Root.INTERVAL_DAY_TIME,), ()),
 }
 
@@ -179,7 +186,9 @@ def can_assign(source: DataType, target: DataType) -> bool:
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether CAST takes a `source` to a `target`."""
+    """Whether CAST takes a `source` to a `target`. A VARIANT has no casts, not even to VARIANT."""
+    if target.root is Root.VARIANT:
+        return source.root is Root.NULL
     if can_assign(source, target):
         return True
     if target.root in _NESTED:

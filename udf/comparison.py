@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.types import DataType, Root
+from parser.types import STRING, DataType, Root
 from udf.arrays import null_where, rows_of, valid
+from udf.cast import convert
 from udf.coercion import comparison_types, in_types, merged_type
+from udf.intervals import INTERVALS
 from udf.logical import kleene
+from udf.nested_casts import NESTED, parts_of
 from udf.registry import KernelContext, Literals, Types, Values, function, lazy_function
 from udf.signatures import FACT, PREDICATE, Custom, anything, takes
 from udf.vector import Errors, Vector, merge_errors
@@ -22,7 +27,74 @@ def _pair(types: Types, *, equality: bool) -> tuple[DataType, ...] | None:
 
 EQUALITY = Custom(lambda t: _pair(t, equality=True), PREDICATE, "two values that can be compared")
 ORDER = Custom(lambda t: _pair(t, equality=False), PREDICATE, "two values that can be compared")
-IDENTITY = Custom(lambda t: _pair(t, equality=True), FACT, "two values that can be compared")
+
+
+def _as_given(types: Types) -> tuple[DataType, ...] | None:
+    """As for equality, but a text beside a date or time stays: one that is no date is distinct even from NULL."""
+    pair = _pair(types, equality=True)
+    return pair if pair is None or types[0].is_string == types[1].is_string else tuple(types)
+
+
+IDENTITY = Custom(_as_given, FACT, "two values that can be compared")
+
+
+def _equal(ctx: KernelContext, left: Values, right: Values) -> Values:
+    """Where both are equal, NULL where one is NULL."""
+    t = ctx.arg_types[0]
+    if t.root is Root.NULL:
+        return pa.nulls(ctx.num_rows, pa.bool_())
+    if t.root in NESTED:
+        return _equal_nested(ctx, left, right)
+    if (left.type != right.type and Root.BOOLEAN in (t.root, ctx.arg_types[1].root)) or _text_and_interval(
+        ctx.arg_types
+    ):
+        present = valid(left, ctx.num_rows) & valid(right, ctx.num_rows)
+        return pa.array(np.zeros(ctx.num_rows, np.bool_), mask=~present)  # a text is no truth value and no interval
+    return _equal_numbers(left, right) if pa.types.is_floating(left.type) else pc.equal(*_alike(left, right))
+
+
+def _alike(left: Values, right: Values) -> tuple[Values, Values]:
+    """Decimals that have no common type of 38 digits go to one of 76."""
+    kinds = left.type, right.type
+    if all(map(pa.types.is_decimal128, kinds)) and kinds[0] != kinds[1]:
+        scale = max(k.scale for k in kinds)
+        if max(k.precision - k.scale for k in kinds) + scale > 38:
+            wide = pa.decimal256(76, scale)
+            return left.cast(wide), right.cast(wide)
+    return left, right
+
+
+def _equal_numbers(left: Values, right: Values) -> Values:
+    """FLOAT or DOUBLE: as keys are equal, NaN equals NaN."""
+    return pc.or_kleene(pc.equal(left, right), pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
+
+
+_TEMPORAL = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
+
+
+def _text_and_interval(types: Types) -> bool:
+    return types[0].is_string != types[1].is_string and any(t.root in INTERVALS for t in types)
+
+
+def _equal_nested(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
+    """Part by part; a NULL part equals a NULL part. Maps have no order."""
+    n, t = ctx.num_rows, ctx.arg_types[0]
+    pairs = zip(range(n), rows_of(left), rows_of(right), strict=False)
+    same = [None if a is None or b is None else _form(a, t) == _form(b, t) for _, a, b in pairs]
+    return pa.array(same, pa.bool_())
+
+
+def _form(value: object, t: DataType) -> object:
+    """A form of a nested value that is equal for equal values."""
+    match value:
+        case dict():
+            return [_form(v, c) for v, c in zip(value.values(), t.children, strict=True)]
+        case list() if t.root is Root.ARRAY:
+            return [_form(v, t.children[0]) for v in value]
+        case list():
+            key, item = parts_of(t)
+            return sorted((repr(_form(k, key)), repr(_form(v, item))) for k, v in value)
+    return value
 
 
 @function("=", signature=EQUALITY)
@@ -32,7 +104,7 @@ def equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> 'a' = 'a '
     FALSE
     """
-    return pc.equal(left, right)
+    return _equal(ctx, left, right)
 
 
 @function("<>", signature=EQUALITY)
@@ -42,13 +114,13 @@ def not_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> 1 <> 2
     TRUE
     """
-    return pc.not_equal(left, right)
+    return pc.invert(_equal(ctx, left, right))
 
 
 def _ordered(compare: Callable[..., Values], left: Values, right: Values) -> Values:
     if pa.types.is_boolean(left.type):  # Arrow has no order for booleans
         left, right = left.cast(pa.int8()), right.cast(pa.int8())
-    return compare(left, right)
+    return compare(*_alike(left, right))
 
 
 @function("<", signature=ORDER)
@@ -127,10 +199,10 @@ def is_in(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     TRUE
     """
     value, *items = args
-    if all(isinstance(i.values, pa.Scalar) and i.errors is None for i in items):
+    if ctx.arg_types[0].root not in NESTED and all(isinstance(i.values, pa.Scalar) and i.errors is None for i in items):
         found = _in_constants(value.array(ctx.num_rows), [i.values for i in items])
         return Vector(found, value.errors)
-    tests = [Vector(pc.equal(value.values, i.values), merge_errors([value.errors, i.errors])) for i in items]
+    tests = [Vector(_equal(ctx, value.values, i.values), merge_errors([value.errors, i.errors])) for i in items]
     return kleene(tests, ctx.num_rows, decisive=True)
 
 
@@ -184,7 +256,19 @@ def is_not_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
     TRUE
     """
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.coalesce(pc.equal(left, right), both_null)
+    left_type, right_type = ctx.arg_types
+    if left_type.is_string and right_type.root in _TEMPORAL:
+        left, left_type = _read(ctx, left, right_type), right_type
+    elif right_type.is_string and left_type.root in _TEMPORAL:
+        right = _read(ctx, right, left_type)
+    same = _equal(replace(ctx, arg_types=(left_type, right_type)), left, right)
+    return pc.if_else(both_null, True, pc.coalesce(same, pa.scalar(False)))
+
+
+def _read(ctx: KernelContext, text: Values, target: DataType) -> pa.Array:
+    """Texts as dates or times, NULL where one is none."""
+    column = pa.repeat(text, ctx.num_rows) if isinstance(text, pa.Scalar) else text
+    return convert(column, STRING, target, ctx.zone).values
 
 
 @function("IS DISTINCT FROM", signature=IDENTITY)

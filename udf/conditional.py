@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from parser.types import DataType, Root
 from udf.arrays import bools, null_where, valid
 from udf.coercion import common_type, comparison_types, merged_type
+from udf.comparison import equal
 from udf.registry import KernelContext, Literals, Types, Values, function, lazy_function
 from udf.signatures import Custom, all_to
 from udf.vector import BoolArray, Errors, Vector, merge_errors
@@ -122,7 +124,9 @@ def coalesce(args: Sequence[Vector], ctx: KernelContext) -> Vector:
 
 
 def _ifnull_types(types: Types) -> tuple[DataType, ...] | None:
-    return all_to(merged_type, _first_not_null).casts(types) if len(types) == 2 else None
+    """A first value that is never NULL stays of its type: it is the result."""
+    common = all_to(merged_type, _first_not_null).casts(types) if len(types) == 2 else None
+    return common if common is None or types[0].nullable else (types[0], common[1])
 
 
 @lazy_function("IFNULL", signature=Custom(_ifnull_types, _first_not_null, "two values of one common type"))
@@ -132,14 +136,15 @@ def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     >>> IFNULL(CAST(NULL AS STRING), 'x')
     'x'
     """
-    return coalesce(args, ctx)
+    return coalesce(args if ctx.arg_types[0].nullable else args[:1], ctx)
 
 
 def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
     pair = comparison_types(types[0], types[1], equality=True) if len(types) == 2 else None
     if pair is None or not (pair[0].same_as(types[0]) or types[0].is_numeric):
         return None
-    return types[0], types[1] if types[0].is_numeric else pair[1]  # numbers of different types compare as they are
+    as_given = types[0].is_numeric and types[0].root is not Root.FLOAT  # numbers of different types compare as they are
+    return types[0], types[1] if as_given else pair[1]
 
 
 @function("NULLIF", signature=Custom(_nullif_types, lambda t, _: t[0].plain, "two values that can be compared"))
@@ -149,7 +154,7 @@ def nullif(ctx: KernelContext, value: Values, other: Values) -> Values:
     >>> NULLIF(5, 5)
     NULL
     """
-    same = pc.coalesce(pc.equal(value, other), pa.scalar(False))
+    same = pc.coalesce(equal(ctx, value, other), pa.scalar(False))
     return pc.if_else(same, pa.scalar(None, value.type), value)
 
 
@@ -169,12 +174,16 @@ def _extreme(kernel: Callable[..., Values], values: Sequence[Values]) -> Values:
 
 @function("GREATEST", signature=all_to(merged_type, _widest))
 def greatest(ctx: KernelContext, *values: Values) -> Values:
-    """GREATEST(value, …): the greatest value; NULL if one is NULL.
+    """GREATEST(value, …): the greatest value; NULL if one is NULL. NaN is greater than all numbers.
 
     >>> GREATEST(1, 3, 2)
     3
     """
-    return _extreme(pc.max_element_wise, values)
+    found = _extreme(pc.max_element_wise, values)
+    if not pa.types.is_floating(found.type):
+        return found
+    nan = reduce(pc.or_kleene, map(pc.is_nan, values))
+    return pc.if_else(nan, pa.scalar(float("nan"), found.type), found)
 
 
 @function("LEAST", signature=all_to(merged_type, _widest))

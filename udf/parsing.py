@@ -11,6 +11,7 @@ from udf.decimals import fit
 
 _INTEGER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.[0-9]*)?|\.[0-9]*)")
 _NUMBER = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
+_HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]{1,4}[fFdD]?")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _DATE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?")
 _TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{0,9})[0-9]*)?)?)?")
@@ -39,9 +40,19 @@ def parse_integer(text: str, bits: int) -> int | None:
 def parse_double(text: str) -> float | None:
     """A decimal number with an optional exponent and Java's suffix f or d; NaN and Infinity."""
     text = text.strip(BLANK)
+    if _HEXADECIMAL.fullmatch(text):
+        return _from_hexadecimal(text)
     if not _NUMBER.fullmatch(text):
         return None
     return float(text if text[-1] in "Ny" else text.rstrip("fFdD"))
+
+
+def _from_hexadecimal(text: str) -> float | None:
+    mantissa, _, exponent = text.lower().partition("p")
+    try:
+        return float.fromhex(f"{mantissa}p{exponent.rstrip('fd')}")
+    except (ValueError, OverflowError):
+        return None
 
 
 def parse_decimal(text: str, target: DataType) -> Decimal | None:

@@ -121,9 +121,7 @@ def lazy_function(*names: str, signature: Signature) -> Callable[[Kernel], Kerne
     return register
 
 
-def _register(
-    names: Sequence[str], signature: Signature, kernel: Kernel, *, deterministic: bool, lazy: bool
-) -> None:
+def _register(names: Sequence[str], signature: Signature, kernel: Kernel, *, deterministic: bool, lazy: bool) -> None:
     for name in names:
         if name in _DEFINITIONS:
             raise ValueError(f"function {name} is defined twice")
@@ -187,13 +185,29 @@ def call(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> 
     Scalar arguments stand for all rows; of scalars only, the result is a scalar (for a deterministic function)."""
     if args and definition.deterministic and all(isinstance(a.values, pa.Scalar) for a in args):
         return _call_constant(definition, args, ctx)
-    result = _guarded(definition, args, ctx)
+    result = _not_null(definition, _guarded(definition, args, ctx), ctx, args)
     if definition.lazy:
         return result
     for arg in args:
         if arg.errors is not None:
             return Vector(result.values, merge_errors([a.errors for a in args] + [result.errors]))
     return result
+
+
+def _has_null(values: Values) -> bool:
+    return not values.is_valid if isinstance(values, pa.Scalar) else values.null_count > 0
+
+
+def _not_null(definition: Definition, result: Vector, ctx: KernelContext, args: Sequence[Vector]) -> Vector:
+    """NULL from arguments that are none, where the result's type has no NULL (a number that does not fit its DECIMAL):
+    the rows have an error, as they fail in Flink at the latest where they are written."""
+    if ctx.result_type.nullable or not _has_null(result.values):
+        return result
+    missing = np.asarray(result.array(ctx.num_rows).is_null().to_numpy(zero_copy_only=False))
+    for arg in args:  # what came as NULL goes as NULL: then a type was wrong about the data
+        missing &= arg.array(ctx.num_rows).is_valid().to_numpy(zero_copy_only=False)
+    own = Errors.where(missing, f"no value of type {ctx.result_type} for {definition.name}")
+    return Vector(result.values, merge_errors([result.errors, own]))
 
 
 def _guarded(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
@@ -208,7 +222,8 @@ def _call_constant(definition: Definition, args: Sequence[Vector], ctx: KernelCo
     if definition.lazy and any(a.errors is not None for a in args):
         return _guarded(definition, [Vector(a.array(n), a.errors) for a in args], ctx)
     single = [Vector(a.array(1)) for a in args]
-    result = _guarded(definition, single, replace(ctx, num_rows=1))
+    one = replace(ctx, num_rows=1)
+    result = _not_null(definition, _guarded(definition, single, one), one, single)
     errors = result.errors
     if errors is not None:
         errors = Errors.where(np.ones(n, np.bool_), errors.reason(0))

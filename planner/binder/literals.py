@@ -10,7 +10,7 @@ from sqlglot import exp
 from parser.datatypes import type_of
 from parser.dialect import position_of
 from parser.errors import PlanError
-from parser.literals import interval_value
+from parser.literals import UNITS, interval_value
 from parser.types import (
     BIGINT,
     BOOLEAN,
@@ -38,30 +38,36 @@ _NANOSECONDS_PER = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def text(value: str) -> Literal:
-    """'abc' is CHAR(3) NOT NULL."""
-    return pool.literal(value, pool.text_type(len(value)))
+    """'abc' is CHAR(3) NOT NULL; the length counts units of UTF-16, as Java does."""
+    length = len(value) if value.isascii() else len(value.encode("utf-16-le", "surrogatepass")) // 2
+    return pool.literal(value, pool.text_type(length))
 
 
 def number(node: exp.Literal) -> Literal:
     """1 is INT, 3000000000 BIGINT, 1.5 DECIMAL(2, 1), 1e3 DOUBLE, all NOT NULL."""
     written = node.name
     if "e" in written or "E" in written:
-        return pool.literal(float(written), _DOUBLE)
+        value = float(written)
+        if value in (float("inf"), float("-inf")):
+            raise PlanError(f"number {written} does not fit a DOUBLE", position=position_of(node))
+        return pool.literal(value, _DOUBLE)
     if "." in written:
         return _decimal(written, node)
-    value = int(written)
-    if value >= 2**63:
+    whole = int(written)
+    if whole >= 2**63:
         raise PlanError(
             f"number {written} does not fit a BIGINT",
             hint=f"write CAST('{written}' AS DECIMAL(38, 0))",
             position=position_of(node),
         )
-    return pool.literal(value, _INT if value < 2**31 else _BIGINT)
+    return pool.literal(whole, _INT if whole < 2**31 else _BIGINT)
 
 
 def _decimal(written: str, node: exp.Literal) -> Literal:
     whole, _, fraction = written.partition(".")
     precision = max(1, len(whole) + len(fraction))
+    if precision == 39 and whole == "0":  # 0.5 is DECIMAL(2, 1), but with 38 digits the zero is none
+        precision = 38
     if precision > 38:
         raise PlanError(f"number {written} has more than 38 digits", position=position_of(node))
     if not fraction:
@@ -107,6 +113,15 @@ def interval(node: exp.Expression) -> Literal:
     return pool.literal(value, _INTERVALS[root])
 
 
+def unit_of(name: str, whole: bool = True) -> Literal:
+    """The interval of one unit, such as a DAY. An integer that is no literal is cast to so many months or milliseconds
+    (not `whole`), whatever the unit says: Flink's way."""
+    months, ms = UNITS[name]
+    if not whole:
+        months, ms = min(months, 1), min(ms, 1)
+    return pool.literal(months or ms, _INTERVALS[Root.INTERVAL_YEAR_MONTH if months else Root.INTERVAL_DAY_TIME])
+
+
 def point(node: exp.Cast) -> Literal:
     """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives."""
     kind = type_of(node.args["to"])
@@ -116,6 +131,9 @@ def point(node: exp.Cast) -> Literal:
     day, _, clock = written.rpartition(" ")
     nanoseconds = _nanoseconds(clock) + (_days(day) * 86_400_000_000_000 if day else 0)
     step = _NANOSECONDS_PER[unit(kind.precision)]
+    if not -(2**63) <= nanoseconds // step < 2**63:
+        hint = "leave out the digits that count nanoseconds"
+        raise PlanError(f"{kind.plain} reaches from 1677 to 2262", hint=hint, position=position_of(node))
     return pool.literal(nanoseconds // step, kind)
 
 

@@ -8,9 +8,9 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import Root
 from planner.binder import literals, refusals
-from planner.binder.scalars import BINDERS, bind_scalar, function_call, qualifiers
+from planner.binder.scalars import BINDERS, CALLS, REWRITES, bind_scalar, function_call, qualifiers
 from planner.binder.scope import Place
-from planner.scalar import Scalar
+from planner.scalar import Call, Literal, Scalar
 
 
 def _tuple(node: exp.Expression, place: Place) -> Scalar:
@@ -78,6 +78,41 @@ def _period(node: exp.Expression, place: Place) -> tuple[Scalar, Scalar]:
     return function_call("CASE", (ordered, start, end), node), function_call("CASE", (ordered, end, start), node)
 
 
+def _by_field(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
+    """Rows written out are compared field by field, in three-valued logic: (a, b) = (c, d) is a = c AND b = d."""
+    _check_truth(name, args, node)
+    rows = [a.args for a in args if isinstance(a, Call) and a.function == "ROW"]
+    if len(rows) < len(args) or len({len(r) for r in rows}) > 1:
+        return None
+    first, *others = rows
+    tests = [_conjunction([function_call("=", p, node) for p in zip(first, r, strict=True)], node) for r in others]
+    if name == "<>":
+        return function_call("NOT", (tests[0],), node)
+    return tests[0] if len(tests) == 1 else function_call("OR", tuple(tests), node)
+
+
+def _check_truth(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> None:
+    """A truth value beside a text in quotes is refused; beside a column of texts it is never equal, as in Flink."""
+    text = any(isinstance(a, Literal) and a.type.is_string for a in args)
+    if name != "IN" and text and any(not isinstance(a, Literal) and a.type.root is Root.BOOLEAN for a in args):
+        hint = "write x = TRUE, or x alone"
+        raise PlanError("a BOOLEAN is not compared with a string", hint=hint, position=position_of(node))
+
+
+def _conjunction(tests: list[Scalar], node: exp.Expression) -> Scalar:
+    return tests[0] if len(tests) == 1 else function_call("AND", tuple(tests), node)
+
+
+def _minus(node: exp.Expression, place: Place) -> Scalar:
+    """(a - b) DAY: the time between; (a - b) MONTH: the whole months between."""
+    family, later, earlier = node.expressions
+    a, b = bind_scalar(later, place), bind_scalar(earlier, place)
+    if family.name != "MONTH":
+        return function_call("TIMESTAMP MINUS", (a, b), node)
+    months = function_call("TIMESTAMPDIFF", (literals.text("MONTH"), b, a), node)
+    return function_call("*", (months, literals.unit_of("MONTH")), node)
+
+
 def install() -> None:
     """Makes `bind_scalar` know the nodes of this module, which itself binds what is within them."""
     BINDERS.update(
@@ -89,3 +124,5 @@ def install() -> None:
             exp.Overlaps: _overlaps,
         }
     )
+    REWRITES.update(dict.fromkeys(("=", "<>", "IN"), _by_field))
+    CALLS["TIMESTAMP MINUS"] = _minus

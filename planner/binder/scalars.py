@@ -12,7 +12,7 @@ from sqlglot import exp
 from parser.datatypes import type_of
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject
-from parser.types import BOOLEAN, DataType, Root, TimeAttribute
+from parser.types import BIGINT, BOOLEAN, NULL, DataType, Root, TimeAttribute, time
 from planner.binder import literals, pool, refusals
 from planner.binder.scope import Place
 from planner.catalog import Catalog, Function
@@ -54,6 +54,8 @@ def _condition(bound: Scalar, node: exp.Expression, user: str) -> Scalar:
 
 def function_call(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar:
     """A call of what `udf` defines under `name`, its arguments cast as the signature asks."""
+    if name in REWRITES and (rewritten := REWRITES[name](name, args, node)) is not None:
+        return rewritten
     pooled = pool.is_pooled(name)
     if pooled and (known := pool.known_call(name, args)) is not None:
         return known
@@ -61,7 +63,8 @@ def function_call(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> 
         bound = _signature(name, args)
     except PlanError as error:
         raise error.at(position_of(node)) from None
-    cast = tuple([implicit_cast(a, t, node) for a, t in zip(args, bound.arg_types, strict=True)])
+    kind = "TRY_CAST" if name in _EQUALITIES else "CAST"
+    cast = tuple([implicit_cast(a, t, node, kind) for a, t in zip(args, bound.arg_types, strict=True)])
     deterministic = bound.definition.deterministic and all(map(is_deterministic, cast))
     position = None if pooled else position_of(node)
     call = Call(bound.definition.name, cast, bound.result_type, deterministic, position)
@@ -75,6 +78,9 @@ def _signature(name: str, args: Sequence[Scalar]) -> registry.Bound:
     return registry.bind(name, types, [a.value if isinstance(a, Literal) else None for a in args])
 
 
+# A text that is no date is not equal to one; in an order it is an error, as in Flink.
+_EQUALITIES = frozenset({"=", "<>"})
+
 # Signatures in which the value of a literal plays no part: rules ask for the same few of them all the time.
 _BY_TYPES = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "NOT", "LOWER", "UPPER", "IS NULL", "IS NOT NULL"})
 _bound_by_types = lru_cache(maxsize=4096)(registry.bind)
@@ -84,7 +90,7 @@ def _plain_time(kind: DataType) -> DataType:
     return kind if kind.time is TimeAttribute.NONE else kind.as_attribute(TimeAttribute.NONE)
 
 
-def implicit_cast(value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
+def implicit_cast(value: Scalar, target: DataType, node: exp.Expression, function: str = "CAST") -> Scalar:
     """`value` as a `target` (nullability stays the value's). Literals that the target holds exactly become its own."""
     if value.type is target or value.type.same_as(target):
         return value
@@ -93,11 +99,14 @@ def implicit_cast(value: Scalar, target: DataType, node: exp.Expression) -> Scal
         retyped = literals.retyped(value, kind)
         if retyped is not None:
             return retyped
-    return cast("CAST", value, target, node)
+    return cast(function if value.type.is_string else "CAST", value, target, node)
 
 
 def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
-    """CAST or TRY_CAST; of an untyped NULL, a typed one. CAST keeps NOT NULL, TRY_CAST never has it."""
+    """CAST or TRY_CAST; of an untyped NULL, a typed one. CAST keeps NOT NULL, TRY_CAST never has it. As in Flink no TIME
+    has more than three fractional digits."""
+    if target.root is Root.TIME and target.precision > 3:
+        target = time(3).with_nullable(target.nullable)
     if isinstance(value, Literal) and value.value is None:
         return literals.null(target)
     try:
@@ -121,12 +130,24 @@ def _junction(kind: type[exp.Expression], function: str) -> Binder:
     """AND and OR: n-ary, and flat also through parentheses; a rule may have a thousand operands."""
 
     def bind(node: exp.Expression, place: Place) -> Scalar:
-        operands = [_condition(bind_scalar(n, place), n, function) for n in _operands(node, kind)]
+        first, *rest = _operands(node, kind)
+        operands = [
+            _operand(first, function, place, function),
+            *(_condition(bind_scalar(n, place), n, function) for n in rest),
+        ]
         nullable = any(o.type.nullable for o in operands)
         deterministic = all(map(is_deterministic, operands))
         return Call(function, tuple(operands), BOOLEAN.with_nullable(nullable), deterministic)
 
     return bind
+
+
+def _operand(node: exp.Expression, function: str, place: Place, user: str) -> Scalar:
+    value = bind_scalar(node, place)
+    if value.type.root is Root.NULL:
+        hint = "write UNKNOWN, or CAST(NULL AS BOOLEAN)"
+        raise PlanError(f"{function} takes no NULL without a type", hint=hint, position=position_of(node))
+    return _condition(value, node, user)
 
 
 def _operands(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
@@ -159,15 +180,25 @@ def _operator(node: exp.Expression, place: Place) -> Scalar:
     for operator in reversed(chain):
         right = operator.args["expression"]
         if isinstance(right, exp.Any | exp.All):
-            raise refusals.of_expression(right)
+            left = _quantified(operator, left, right, place)
+            continue
         left = function_call(_OPERATORS[type(operator)], (left, bind_scalar(right, place)), operator)
     return left
+
+
+def _quantified(node: exp.Expression, left: Scalar, right: exp.Expression, place: Place) -> Scalar:
+    """x < ANY (a, b) is x < a OR x < b; ALL is AND."""
+    if not isinstance(right.this, exp.Tuple):
+        raise refusals.of_expression(right)
+    name = _OPERATORS[type(node)]
+    tests = tuple([function_call(name, (left, bind_scalar(e, place)), node) for e in right.this.expressions])
+    return tests[0] if len(tests) == 1 else function_call("AND" if isinstance(right, exp.All) else "OR", tests, node)
 
 
 def _not(node: exp.Expression, place: Place) -> Scalar:
     if isinstance(node.this, exp.Is):
         return _is(node.this, place, "IS NOT ")
-    return function_call("NOT", (bind_condition(node.this, place),), node)
+    return function_call("NOT", (_operand(node.this, "NOT", place, place.clause),), node)
 
 
 def _is(node: exp.Expression, place: Place, prefix: str = "IS ") -> Scalar:
@@ -216,13 +247,28 @@ def _cast(node: exp.Expression, place: Place) -> Scalar:
     if isinstance(node, exp.Cast) and node.meta.get("literal"):
         return literals.point(node)
     value = bind_scalar(node.this, place)
+    unit = node.args["to"].meta.get("unit")
+    if unit is not None and value.type.is_integer:
+        return function_call("*", (value, literals.unit_of(unit, isinstance(value, Literal))), node)
     name = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
     return cast(name, value, type_of(node.args["to"]), node)
 
 
+def _parenthesis(node: exp.Expression, place: Place) -> Scalar:
+    """In parentheses, or behind a plus, which takes what a minus takes."""
+    value = bind_scalar(node.this, place)
+    if node.meta.get("sign") == "+" and value.type.root is not Root.NULL:
+        function_call("NEG", (value,), node)
+    return value
+
+
 def _negation(node: exp.Expression, place: Place) -> Scalar:
+    if isinstance(node.this, exp.Literal) and node.this.name == str(2**63):
+        return pool.literal(-(2**63), BIGINT.with_nullable(False))
     value = bind_scalar(node.this, place)
     if isinstance(value, Literal) and value.value is not None and not isinstance(value.value, bool | str | bytes):
+        if value.value == 0:
+            return value  # as in Flink there is no literal -0e0
         smallest = value.value == 2**31 and value.type.root is Root.BIGINT
         return pool.literal(-value.value, pool.INT_NOT_NULL if smallest else value.type)
     return function_call("NEG", (value,), node)
@@ -330,13 +376,16 @@ _OPERATORS: dict[type[exp.Expression], str] = {
 # Calls that have more than arguments, such as the clauses of JSON_VALUE.
 CALLS: dict[str, Binder] = {}
 
+# What is said of some arguments in another way: asked before a call is made, None where there is nothing to say.
+REWRITES: dict[str, Callable[[str, tuple[Scalar, ...], exp.Expression], Scalar | None]] = {}
+
 BINDERS: dict[type[exp.Expression], Binder] = {
     exp.Literal: _literal,
     exp.HexString: lambda n, p: literals.binary(n),
     exp.Boolean: lambda n, p: literals.boolean(n.this),
-    exp.Null: lambda n, p: literals.null(),
+    exp.Null: lambda n, p: literals.null(BOOLEAN if n.meta.get("unknown") else NULL),
     exp.Interval: lambda n, p: literals.interval(n),
-    exp.Paren: lambda n, p: bind_scalar(n.this, p),
+    exp.Paren: _parenthesis,
     exp.And: _junction(exp.And, "AND"),
     exp.Or: _junction(exp.Or, "OR"),
     exp.Not: _not,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from sqlengine.results import rows_of
 from sqlengine.script import open_runner
 from sqlengine.session import Runner, Session
 
+TOGETHER = 40  # expressions in one query
 INTERNAL = "internal error: "
 ONE_ROW = "(VALUES (0)) AS t(x)"
 
@@ -104,15 +105,15 @@ def setup_text(setup: str, folder: Path) -> str:
 class _Output:
     """What one query says."""
 
-    type: str | None = None
-    values: list[Any] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    values: list[list[Any]] = field(default_factory=list)
     failed: str | None = None
 
     def schema(self, stmt: int, schema: Schema) -> None:
-        self.type = str(schema.columns[0].type)
+        self.types = [str(c.type) for c in schema]
 
     def rows(self, stmt: int, batch: Batch) -> None:
-        self.values += [row[0] for _, row in rows_of(batch)]
+        self.values += [row for _, row in rows_of(batch)]
 
     def done(self, stmt: int, message: str) -> None: ...
 
@@ -129,15 +130,39 @@ class Evaluator:
     _sessions: dict[str, Session] = field(default_factory=dict)
 
     def answer(self, case: Case) -> Answer:
-        session, out = self._session(case.setup), _Output()
+        return next(self.answers([case]))
+
+    def answers(self, cases: Sequence[Case]) -> Iterator[Answer]:
+        """One answer a case, in order. Neighbours go into one query; one that fails is halved until the fault is alone."""
+        start = 0
+        while start < len(cases):
+            first, end = cases[start], start + 1
+            while end < len(cases) and end - start < TOGETHER and _alike(first, cases[end]):
+                end += 1
+            yield from self._together(cases[start:end])
+            start = end
+
+    def _together(self, cases: Sequence[Case]) -> Iterator[Answer]:
+        out = self._query(cases)
+        if out.failed is None:
+            for i, kind in enumerate(out.types):
+                yield Answer(kind, tuple(row[i] for row in out.values))
+        elif len(cases) == 1:
+            yield Answer(error=out.failed)
+        else:
+            half = len(cases) // 2
+            yield from self._together(cases[:half])
+            yield from self._together(cases[half:])
+
+    def _query(self, cases: Sequence[Case]) -> _Output:
+        session, out = self._session(cases[0].setup), _Output()
         session.output = out
+        columns = ", ".join(f"{c.expr} AS c{i}" for i, c in enumerate(cases))
         try:
-            session.run(f"SELECT {case.expr} AS c0 FROM {case.table}")
+            session.run(f"SELECT {columns} FROM {cases[0].table}")
         except Exception as error:  # noqa: BLE001  a fault of ours is one more difference, and not the end of the run
             out.failed = f"{INTERNAL}{type(error).__name__}: {error}"
-        if out.failed is not None:
-            return Answer(error=out.failed)
-        return Answer(out.type, tuple(out.values))
+        return out
 
     def _session(self, setup: str) -> Session:
         if setup not in self._sessions:
@@ -148,6 +173,11 @@ class Evaluator:
                 raise ValueError(f"the setup fails: {out.failed}")
             self._sessions[setup] = session
         return self._sessions[setup]
+
+
+def _alike(first: Case, other: Case) -> bool:
+    """Whether both may be asked in one query: over one table, and none of them is thought to fail."""
+    return (first.table, first.setup, None, None) == (other.table, other.setup, first.error, other.error)
 
 
 @contextmanager
@@ -224,8 +254,8 @@ def run_expressions(path: Path) -> Report:
     """Evaluates a file's expressions. Of plain ones without expectations the report shows only what they are."""
     report = Report()
     with open_evaluator() as evaluator:
-        for case in read_cases(path):
-            answer = evaluator.answer(case)
+        cases = read_cases(path)
+        for case, answer in zip(cases, evaluator.answers(cases), strict=True):
             report.ours.append(answer.line(case))
             _count(report, case, answer)
     return report
