@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from parser.types import INT, DataType, Root, Schema
 from sqlengine.batch import Batch, RowKind
+from sqlengine.java_maps import in_java_order
 
 JsonValue: TypeAlias = None | bool | int | float | str | list["JsonValue"]
+T = TypeVar("T")
 Row: TypeAlias = tuple[str, list[JsonValue]]
 
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -72,15 +74,16 @@ def column_to_json(array: pa.Array, kind: DataType) -> list[JsonValue]:
             rows = (list(r) for r in zip(*fields, strict=True)) if fields else ([] for _ in range(len(array)))
             return [r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)]
         case Root.ARRAY:
-            return _lists(array, column_to_json(array.values, kind.children[0]))
+            return list(_lists(array, column_to_json(array.values, kind.children[0])))
         case Root.MAP | Root.MULTISET:
             count = kind.children[1] if kind.root is Root.MAP else INT
             keys, items = column_to_json(array.keys, kind.children[0]), column_to_json(array.items, count)
-            return _lists(array, [[k, v] for k, v in zip(keys, items, strict=True)])
+            maps = _lists(array, list(zip(keys, items, strict=True)))
+            return [None if m is None else [[k, v] for k, v in in_java_order(m, kind.children[0])] for m in maps]
     return [to_json(v, kind) for v in array.to_pylist()]
 
 
-def _lists(array: pa.Array, items: Sequence[JsonValue]) -> list[JsonValue]:
+def _lists(array: pa.Array, items: Sequence[T]) -> list[list[T] | None]:
     """The items of each row of a list or map array, from those of its child array."""
     ends = array.offsets.to_pylist()
     bounds = zip(ends[:-1], ends[1:], array.is_valid().to_pylist(), strict=True)
