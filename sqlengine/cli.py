@@ -99,10 +99,11 @@ def serve(
     batch_size: int,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
-    from sqlengine.memory import forget_pandas
+    from sqlengine.memory import forget_pandas, importing
 
     forget_pandas()  # before the service's imports, which convert values
-    from sqlengine.service import serve as run_server
+    with importing():
+        from sqlengine.service import serve as run_server
 
     token = token_from(token_file)
     folder = data_folder(data)

@@ -74,7 +74,9 @@ def _plan(work: _Work) -> _Done:
 
 def _in_child(work: _Work) -> _Done:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
-    command = [sys.executable, "-P", "-c", f"from {__name__} import main; main()"]
+    # The collector would go through all that is imported again and again.
+    program = f"import gc; gc.disable(); from {__name__} import main; gc.freeze(); gc.enable(); main()"
+    command = [sys.executable, "-P", "-c", program]
     done = subprocess.run(command, input=pickle.dumps(work), capture_output=True, env=environment, check=False)
     if done.returncode != 0:
         raise ServiceError(
