@@ -12,6 +12,8 @@ _ASCII = (("a", "z", -32), ("A", "Z", 32))
 def with_case(low: str, high: str, *, everywhere: bool) -> Spans:
     """The characters from `low` to `high` and their other cases: those of ASCII letters, or of all (flag u)."""
     spans = [(low, high)]
+    if everywhere and low == high and _upper(low) == _fold(low):
+        return spans  # without two cases of its own, Java does not look for others
     if everywhere:
         folded = {c: _fold(c) for c in _cased()}
         asked = {f for c, f in folded.items() if low <= c <= high}
@@ -25,10 +27,13 @@ def with_case(low: str, high: str, *, everywhere: bool) -> Spans:
 
 def _fold(char: str) -> str:
     """As Java compares: the lower case of the upper case, each of one character only."""
-    upper = char.upper()
-    if len(upper) > 1:
-        upper = char.title() if len(char.title()) == 1 else char
-    return upper.lower()[0]
+    return _upper(char).lower()[0]
+
+
+def _upper(char: str) -> str:
+    if len(char.upper()) == 1:
+        return char.upper()
+    return char.title() if len(char.title()) == 1 else char
 
 
 @lru_cache(maxsize=1)
