@@ -91,7 +91,7 @@ def run() -> Section:
 
 
 def _load(library: Library, name: str) -> UserFunction:
-    user = library.load(CreateFunction(("f",), f"measured.{name}", "PYTHON", position=Position(1, 1), sql=""), {})
+    user = library.load(CreateFunction(("f",), f"measured.{name}", "PYTHON", position=Position(1, 1)), {})
     library.activate([user])
     return user
 

@@ -1,5 +1,5 @@
-"""Function calls: all become `exp.Anonymous` with the name in upper case and plain arguments, also those that have
-keywords between their arguments."""
+"""Function calls: all become `exp.Anonymous` with the name in upper case and plain arguments. Those that have keywords
+between their arguments are in `parser.keyword_calls`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from parser.cursor import mark
-from parser.json_calls import JSON_FUNCTIONS, json_arguments
+from parser.cursor import identifier, mark
 from parser.lexer import Token
-from parser.literals import time_unit
+from parser.nodes import Model, Separator
+from parser.reserved import RESERVED
 
 if TYPE_CHECKING:
     from parser.expressions import Expressions
@@ -21,11 +21,24 @@ def call(cursor: Expressions, name: Token) -> exp.Expression:
     """NAME(arguments), with FILTER, OVER and the like after it; `name` has been passed."""
     cursor.expect("(")
     arguments = _arguments(cursor)
+    function: exp.Expression = anonymous(name, arguments)
+    if cursor.token.word != ")":
+        function = _inside(cursor, function)
     cursor.expect(")")
-    return _after(cursor, _anonymous(name, arguments))
+    return after(cursor, function)
 
 
-def _anonymous(name: Token, arguments: list[exp.Expression]) -> exp.Anonymous:
+def qualified(qualifiers: list[Token], function: exp.Expression) -> exp.Expression:
+    """catalog.database.f(x): the call below FILTER, OVER and the like gets the qualifiers."""
+    if qualifiers:
+        node = function
+        while not isinstance(node, exp.Anonymous):
+            node = node.this
+        node.set("qualifiers", [identifier(q) for q in qualifiers])
+    return function
+
+
+def anonymous(name: Token, arguments: list[exp.Expression]) -> exp.Anonymous:
     node = mark(exp.Anonymous(this=name.text.upper(), expressions=arguments), name)
     if name.text != node.this:
         node.meta["name"] = name.text
@@ -39,7 +52,7 @@ def _arguments(cursor: Expressions) -> list[exp.Expression]:
     if token.word == "*" and cursor.peek().word == ")":
         return [mark(exp.Star(), cursor.advance())]
     if cursor.take("DISTINCT"):
-        return [mark(exp.Distinct(expressions=cursor.list_of(cursor.expression)), token)]
+        return [mark(exp.Distinct(expressions=arguments_from(cursor, [])), token)]
     cursor.take("ALL")
     return arguments_from(cursor, [])
 
@@ -54,8 +67,10 @@ def arguments_from(cursor: Expressions, arguments: list[exp.Expression]) -> list
             cursor.advance()
         parse = _TABULAR.get(cursor.token.word)
         value = parse(cursor) if parse else cursor.expression()
+        if type(value) is exp.Subquery and cursor.token.word in ("PARTITION", "ORDER"):
+            set_semantics(cursor, value)
         if named:
-            name = mark(exp.Var(this=token.text.upper()), token)
+            name = mark(exp.Var(this=token.text), token)
             value = mark(exp.Kwarg(this=name, expression=value), token)
         arguments.append(value)
         if cursor.token.word != ",":
@@ -63,14 +78,36 @@ def arguments_from(cursor: Expressions, arguments: list[exp.Expression]) -> list
         cursor.advance()
 
 
+def _inside(cursor: Expressions, function: exp.Expression) -> exp.Expression:
+    """What can stand behind the arguments of an aggregate: IGNORE NULLS, ORDER BY, SEPARATOR."""
+    token = cursor.token
+    nulls = cursor.take_any("RESPECT", "IGNORE")
+    if nulls:
+        cursor.expect("NULLS")
+    if cursor.at("ORDER", "BY"):
+        function.append("expressions", cursor.order())
+    if cursor.at("SEPARATOR"):
+        first = cursor.advance()
+        separator = mark(exp.Literal(this=cursor.string("the separator"), is_string=True), cursor.previous)
+        function.append("expressions", mark(Separator(this=separator), first))
+    if nulls:
+        return mark(exp.IgnoreNulls(this=function) if nulls == "IGNORE" else exp.RespectNulls(this=function), token)
+    return function
+
+
 def _default(cursor: Expressions) -> exp.Expression:
     return mark(exp.Var(this="DEFAULT"), cursor.advance())
 
 
 def _model(cursor: Expressions) -> exp.Expression:
-    if cursor.peek().is_name:
-        raise cursor.unsupported("MODEL", "call a Python function: CREATE FUNCTION … LANGUAGE PYTHON")
-    return cursor.expression()
+    """MODEL name, or a column of that name."""
+    following = cursor.peek()
+    if not following.is_name or following.word in RESERVED:
+        return cursor.expression()
+    first = cursor.advance()
+    parts = _parts(cursor, "the name of a model")
+    keys = ("this", "db", "catalog")
+    return mark(Model(**dict(zip(keys, reversed(parts), strict=False))), first, cursor.previous)
 
 
 def _table_argument(cursor: Expressions) -> exp.Expression:
@@ -82,34 +119,62 @@ def _table_argument(cursor: Expressions) -> exp.Expression:
     else:
         table = table_name(cursor)
     mark(table, first, cursor.previous)
+    if cursor.token.word in ("PARTITION", "ORDER"):
+        set_semantics(cursor, table)
+    return table
+
+
+def set_semantics(cursor: Expressions, table: exp.Expression) -> None:
+    """[PARTITION BY columns] [ORDER BY columns] of a table argument."""
+    token = cursor.token
     if cursor.take("PARTITION", "BY"):
         keys = cursor.wrapped(cursor.expression) if cursor.at("(") else [cursor.expression()]
-        table.set("partition", exp.Partition(expressions=keys))
+        table.set("partition", mark(exp.Partition(expressions=keys), token))
     if cursor.at("ORDER", "BY"):
-        raise cursor.unsupported("ORDER BY of a table argument", "order the rows in the function itself")
-    return table
+        order = cursor.advance()
+        cursor.advance()
+        items = cursor.wrapped(cursor.ordered) if cursor.at("(") else [cursor.ordered()]
+        table.set("order", mark(exp.Order(expressions=items), order))
+
+
+def _query_argument(cursor: Expressions) -> exp.Expression:
+    """A query without parentheses, as only a named argument has it."""
+    first = cursor.token
+    query = cursor.query()
+    return mark(exp.Subquery(this=query), first, cursor.previous)
+
+
+def _parts(cursor: Expressions, what: str) -> list[exp.Identifier]:
+    parts = [cursor.identifier(what)]
+    while cursor.take("."):
+        if len(parts) == 3:
+            raise cursor.unexpected("a table's name has at most three parts: catalog, database and table")
+        parts.append(cursor.identifier("a name"))
+    return parts
 
 
 def table_name(cursor: Expressions) -> exp.Table:
     """catalog.database.table, of which the first two may be missing."""
     first = cursor.token
-    parts = [cursor.identifier("the name of a table")]
-    while cursor.take("."):
-        if len(parts) == 3:
-            raise cursor.unexpected("a table's name has at most three parts: catalog, database and table")
-        parts.append(cursor.identifier("a name"))
     keys = ("this", "db", "catalog")
-    return mark(exp.Table(**dict(zip(keys, reversed(parts), strict=False))), first, cursor.previous)
+    parts = dict(zip(keys, reversed(_parts(cursor, "the name of a table")), strict=False))
+    return mark(exp.Table(**parts), first, cursor.previous)
 
 
-def _after(cursor: Expressions, function: exp.Expression) -> exp.Expression:
+_FOLLOWS = frozenset({"RESPECT", "IGNORE", "WITHIN", "FILTER", "OVER"})
+
+
+def after(cursor: Expressions, function: exp.Expression) -> exp.Expression:
     """What can follow the arguments of an aggregate or window function."""
     token = cursor.token
-    if cursor.take_any("RESPECT", "IGNORE"):
-        cursor.expect("NULLS")
+    if token.word not in _FOLLOWS:
+        return function
+    if cursor.at("RESPECT", "NULLS") or cursor.at("IGNORE", "NULLS"):
+        cursor.advance()
+        cursor.advance()
         function = exp.IgnoreNulls(this=function) if token.word == "IGNORE" else exp.RespectNulls(this=function)
-    if cursor.at("WITHIN"):
-        raise cursor.unsupported("WITHIN GROUP", "order the rows in a query below")
+    while cursor.at("WITHIN"):
+        function = _within(cursor, function)
     if cursor.take("FILTER"):
         cursor.expect("(")
         where = cursor.expect("WHERE")
@@ -124,76 +189,17 @@ def _after(cursor: Expressions, function: exp.Expression) -> exp.Expression:
     return function
 
 
-def _trim(cursor: Expressions) -> exp.Expression:
-    """TRIM(x), TRIM(chars FROM x), TRIM(LEADING | TRAILING | BOTH [chars] FROM x): [x] or [mode, chars, x]."""
-    name = _open(cursor)
-    mode = cursor.take_any("LEADING", "TRAILING", "BOTH")
-    value = None if mode and cursor.at("FROM") else cursor.expression()
-    if mode is None and not cursor.at("FROM"):
-        return _close(cursor, name, [value] if value else [], more=True)
-    cursor.expect("FROM")
-    chars = value or exp.Literal(this=" ", is_string=True)
-    return _close(cursor, name, [exp.Literal(this=mode or "BOTH", is_string=True), chars, cursor.expression()])
-
-
-def _extract(cursor: Expressions) -> exp.Expression:
-    """EXTRACT(unit FROM x): [unit, x]."""
-    name = _open(cursor)
-    unit = time_unit(cursor)
-    cursor.expect("FROM")
-    return _close(cursor, name, [unit, cursor.expression()])
-
-
-def _keyed(*words: str, above: int = 0) -> Callable[[Expressions], exp.Expression]:
-    """The form with `words` between the arguments, each of which may be missing: SUBSTRING(x FROM n FOR m) is
-    [x, n, m]. The first argument has no operator that binds less tightly than `above`."""
-
-    def parse(cursor: Expressions) -> exp.Expression:
-        name = _open(cursor)
-        arguments = [cursor.expression(above)]
-        for word in words:
-            if cursor.take(word):
-                arguments += [cursor.expression()]
-        return _close(cursor, name, arguments, more=len(arguments) == 1)
-
-    return parse
-
-
-def _round_to_unit(cursor: Expressions) -> exp.Expression:
-    """CEIL(x TO unit), FLOOR(x TO unit): [x, unit]."""
-    name = _open(cursor)
-    arguments = [cursor.expression()]
-    if cursor.take("TO"):
-        arguments.append(time_unit(cursor))
-    return _close(cursor, name, arguments, more=len(arguments) == 1)
-
-
-def _unit_first(cursor: Expressions) -> exp.Expression:
-    """TIMESTAMPADD(unit, n, x), TIMESTAMPDIFF(unit, a, b): the unit is a Var."""
-    name = _open(cursor)
-    arguments: list[exp.Expression] = [time_unit(cursor)]
-    while cursor.take(","):
-        arguments.append(cursor.expression())
-    return _close(cursor, name, arguments)
-
-
-def _json(cursor: Expressions) -> exp.Expression:
-    name = _open(cursor)
-    return _close(cursor, name, json_arguments(cursor, name.word))
-
-
-def _open(cursor: Expressions) -> Token:
-    name = cursor.advance()
-    cursor.expect("(")
-    return name
-
-
-def _close(cursor: Expressions, name: Token, arguments: list[exp.Expression], more: bool = False) -> exp.Expression:
-    """The end of a call; with `more`, it turned out to be one with commas."""
-    if more and cursor.take(","):
-        arguments_from(cursor, arguments)
-    cursor.expect(")")
-    return _after(cursor, _anonymous(name, arguments))
+def _within(cursor: Expressions, function: exp.Expression) -> exp.Expression:
+    """WITHIN GROUP (ORDER BY …), or WITHIN DISTINCT (…)."""
+    first = cursor.advance()
+    if cursor.at("DISTINCT"):
+        token = cursor.advance()
+        inner: exp.Expression = mark(exp.Distinct(expressions=cursor.wrapped(cursor.expression)), token)
+    else:
+        cursor.expect("GROUP", "(")
+        inner = cursor.order()
+        cursor.expect(")")
+    return mark(exp.WithinGroup(this=function, expression=inner), first)
 
 
 # Words that begin an argument which is no scalar expression.
@@ -201,18 +207,5 @@ _TABULAR: dict[str, Callable[[Expressions], exp.Expression]] = {
     "TABLE": _table_argument,
     "DEFAULT": _default,
     "MODEL": _model,
-}
-
-CALLS: dict[str, Callable[[Expressions], exp.Expression]] = {
-    "TRIM": _trim,
-    "EXTRACT": _extract,
-    "POSITION": _keyed("IN", "FROM", above=33),
-    "SUBSTRING": _keyed("FROM", "FOR"),
-    "OVERLAY": _keyed("PLACING", "FROM", "FOR"),
-    "CEIL": _round_to_unit,
-    "CEILING": _round_to_unit,
-    "FLOOR": _round_to_unit,
-    "TIMESTAMPADD": _unit_first,
-    "TIMESTAMPDIFF": _unit_first,
-    **dict.fromkeys(JSON_FUNCTIONS, _json),
+    **dict.fromkeys(("SELECT", "WITH", "VALUES"), _query_argument),
 }

@@ -1,69 +1,137 @@
-"""All statements that are not queries, CREATE or DROP, and the way from a statement's first word to its grammar."""
+"""Statements that change rows or run others, and the way from a statement's first word to its grammar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from parser.cursor import near
-from parser.ddl import create, drop
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from parser.alter import alter, drop
+from parser.cursor import mark, near
+from parser.ddl import create, replace_table
+from parser.errors import ParseError, Position
 from parser.lexer import Token
+from parser.literals import interval
+from parser.properties import if_not_exists, names, partition
 from parser.queries import Queries
-from parser.refused import refuse
-from parser.statements import Describe, Explain, Insert, Query, Reset, Set, Show, Statement, StatementSet, Use
+from parser.session_commands import SESSION
+from parser.statements import (
+    Assignment,
+    CompilePlan,
+    CreateTable,
+    Delete,
+    Emit,
+    ExecutePlan,
+    Explain,
+    Insert,
+    Merge,
+    Name,
+    Query,
+    Statement,
+    StatementSet,
+    Truncate,
+    Update,
+)
 
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
-_LISTS = ("TABLES", "VIEWS", "FUNCTIONS", "CATALOGS", "DATABASES", "JOBS")
 
 
 def statement(cursor: Queries) -> Statement:
     """The statement that the whole text is."""
-    if cursor.token.word in ("SELECT", "WITH", "VALUES", "TABLE", "("):
+    if cursor.token.word in _QUERY_WORDS:
         found: Statement = _query(cursor)
     else:
-        refuse(cursor)
         parse = _STATEMENTS.get(cursor.token.word)
         if parse is None:
-            known = ("SELECT", "WITH", "VALUES", *_STATEMENTS)
-            hint = near(cursor.token.word, known)
+            hint = near(cursor.token.word, ("SELECT", "WITH", "VALUES", *_STATEMENTS))
             raise cursor.unexpected("expected a statement, such as SELECT, INSERT INTO or CREATE TABLE", hint)
         found = parse(cursor)
     cursor.end()
     return found
 
 
+_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "VALUE", "TABLE", "(")
+
+
 def _query(cursor: Queries) -> Query:
     first = cursor.token
     query = cursor.query()
-    return Query(query, position=first.position, sql=cursor.sql_from(first))
+    return Query(query, _emit(cursor), position=first.position)
 
 
 def insert(cursor: Queries) -> Insert:
-    """INSERT INTO table [(columns)] query."""
+    """INSERT INTO | OVERWRITE table [PARTITION (…)] [(columns)] query [ON CONFLICT DO …] [EMIT …]."""
     first = cursor.advance()
-    if cursor.at("OVERWRITE"):
-        raise cursor.unsupported("INSERT OVERWRITE", "use INSERT INTO: streams only append")
-    cursor.expect("INTO")
+    upsert = first.word == "UPSERT"
+    overwrite = not upsert and cursor.take("OVERWRITE")
+    if not overwrite:
+        cursor.expect("INTO")
     named = cursor.token
     target = cursor.path("the name of a table")
     subject = cursor.span(named)
-    if cursor.at("/*+"):
-        raise cursor.unsupported("a hint at the target of INSERT", "write the options into CREATE TABLE")
-    if cursor.at("PARTITION"):
-        raise cursor.unsupported("INSERT INTO … PARTITION", "select the values of the partition's columns")
-    columns = cursor.wrapped(lambda: cursor.name("a column")) if cursor.at("(") and not cursor.at_query() else []
+    hints, extend = _modifiers(cursor)
+    values = partition(cursor) if cursor.take("PARTITION") else ()
+    columns = cursor.wrapped(lambda: _target(cursor)) if cursor.token.word == "(" and not cursor.at_query() else ()
+    names, places = tuple(c[0] for c in columns), tuple(c[1] for c in columns)
     query = cursor.query()
-    if cursor.at("ON", "CONFLICT"):
-        raise cursor.unsupported("ON CONFLICT", "the last row of a primary key wins")
-    names, places = tuple(c.text for c in columns), tuple(c.position for c in columns)
-    return Insert(target, names, query, places, position=first.position, sql=cursor.sql_from(first), subject=subject)
+    conflict = _on_conflict(cursor) if cursor.token.word == "ON" else None
+    found = Insert(target, names, query, values, hints, extend, overwrite, upsert, conflict, position=first.position)
+    return replace(found, emit=_emit(cursor), places=places, subject=subject)
+
+
+def _target(cursor: Queries) -> tuple[Name, Position]:
+    first = cursor.token
+    return cursor.field_path("a column"), cursor.span(first)
+
+
+def _modifiers(cursor: Queries) -> tuple[tuple[exp.Expression, ...], tuple[exp.Expression, ...]]:
+    """Hints and additional columns of the table that is written."""
+    hint = cursor.hint()
+    return tuple(hint.expressions) if hint is not None else (), tuple(cursor.extension())
+
+
+def _on_conflict(cursor: Queries) -> str:
+    cursor.expect("ON", "CONFLICT", "DO")
+    return cursor.one_of("ERROR", "NOTHING", "DEDUPLICATE")
+
+
+def _emit(cursor: Queries) -> tuple[Emit, ...]:
+    """RSQLDB's EMIT WITH DELAY … | WITHOUT DELAY [BEFORE | AFTER WATERMARK], …."""
+    if not cursor.take("EMIT"):
+        return ()
+    return tuple(cursor.list_of(lambda: _emission(cursor)))
+
+
+def _emission(cursor: Queries) -> Emit:
+    delay: exp.Expression | None = None
+    if cursor.take("WITHOUT"):
+        cursor.expect("DELAY")
+    else:
+        first = cursor.expect("WITH", "DELAY")
+        if not cursor.at("INTERVAL") and cursor.token.token_type not in (TokenType.STRING, TokenType.NUMBER):
+            raise cursor.unexpected("expected an interval, such as '1' MINUTE")
+        delay = mark(interval(cursor, named=cursor.at("INTERVAL")), first, cursor.previous)
+    when = cursor.take_any("BEFORE", "AFTER")
+    if when:
+        cursor.expect("WATERMARK")
+    return Emit(delay, when)
 
 
 def _execute(cursor: Queries) -> Statement:
-    """EXECUTE STATEMENT SET BEGIN … END, or EXECUTE before an INSERT or a query, where it says nothing."""
+    """EXECUTE STATEMENT SET BEGIN … END, EXECUTE PLAN, or EXECUTE before an INSERT or a query, where it says
+    nothing."""
     first = cursor.advance()
     if cursor.at("STATEMENT"):
         return _statement_set(cursor, first)
-    return insert(cursor) if cursor.at("INSERT") else _query(cursor)
+    if cursor.take("PLAN"):
+        return ExecutePlan(cursor.string("the path of a plan"), position=first.position)
+    return insert(cursor) if _at_insert(cursor) else _query(cursor)
+
+
+def _at_insert(cursor: Queries) -> bool:
+    return cursor.token.word in ("INSERT", "UPSERT")
 
 
 def _statement_set(cursor: Queries, first: Token) -> StatementSet:
@@ -73,14 +141,14 @@ def _statement_set(cursor: Queries, first: Token) -> StatementSet:
     cursor.expect(";" if opened else "BEGIN")
     inserts = []
     while not cursor.at("END"):
-        if not cursor.at("INSERT"):
+        if not _at_insert(cursor):
             raise cursor.unexpected("expected INSERT INTO or END")
         inserts.append(insert(cursor))
         cursor.expect(";")
     if not inserts:
         raise cursor.unexpected("a statement set has one INSERT INTO at least")
     cursor.advance()
-    return StatementSet(tuple(inserts), position=first.position, sql=cursor.sql_from(first))
+    return StatementSet(tuple(inserts), position=first.position)
 
 
 def _explain(cursor: Queries) -> Explain:
@@ -88,97 +156,119 @@ def _explain(cursor: Queries) -> Explain:
     details: list[str] = []
     if not cursor.take("PLAN", "FOR") and cursor.token.word in _DETAILS:
         details = cursor.list_of(lambda: cursor.one_of(*_DETAILS))
-    inner: Query | Insert | StatementSet
-    if cursor.token.word in ("STATEMENT", "BEGIN"):
-        inner = _statement_set(cursor, cursor.token)
-    else:
-        inner = insert(cursor) if cursor.at("INSERT") else _query(cursor)
-    return Explain(inner, tuple(details), position=first.position, sql=cursor.sql_from(first))
+    if len(set(details)) < len(details):
+        raise cursor.unexpected("a detail is named twice")
+    return Explain(_explained(cursor), tuple(details), position=first.position)
 
 
-def _show(cursor: Queries) -> Show:
-    first = cursor.advance()
-    name: tuple[str, ...] | None = None
-    if cursor.take("CREATE"):
-        what = "CREATE " + cursor.one_of("TABLE", "VIEW")
-        name = cursor.path("a name")
-    elif cursor.take("CURRENT"):
-        what = "CURRENT " + cursor.one_of("CATALOG", "DATABASE")
-    elif cursor.take("COLUMNS"):
-        cursor.one_of("FROM", "IN")
-        what, name = "COLUMNS", cursor.path("the name of a table")
-    else:
-        what = "USER FUNCTIONS" if cursor.take("USER", "FUNCTIONS") else ""
-        what = what or cursor.one_of(*_LISTS, "CURRENT", "COLUMNS", "CREATE")
-        name = cursor.path("the name of a database") if cursor.take_any("FROM", "IN") else None
-    return Show(what, name, _like(cursor), position=first.position, sql=cursor.sql_from(first))
-
-
-def _like(cursor: Queries) -> str | None:
-    if cursor.at("NOT") or cursor.at("ILIKE"):
-        raise cursor.unsupported(f"SHOW … {cursor.token.word}", "use LIKE")
-    return cursor.string("a pattern") if cursor.take("LIKE") else None
-
-
-def _describe(cursor: Queries) -> Describe:
-    first = cursor.advance()
-    function = cursor.take("FUNCTION")
-    extended = cursor.take("EXTENDED")
-    named = cursor.token
-    name = cursor.path("the name of a function" if function else "the name of a table or view")
-    subject = cursor.span(named)
-    return Describe(name, function, extended, position=first.position, sql=cursor.sql_from(first), subject=subject)
-
-
-def _use(cursor: Queries) -> Use:
-    first = cursor.advance()
-    catalog = cursor.take("CATALOG")
-    name = cursor.path("the name of a catalog" if catalog else "the name of a database")
-    return Use(name, catalog, position=first.position, sql=cursor.sql_from(first))
-
-
-def _set(cursor: Queries) -> Set:
-    """SET, SET 'key' = 'value', and SET key = value as Flink's SQL client once had it."""
-    first = cursor.advance()
-    key = value = None
-    if not cursor.at_end:
-        key = _key(cursor)
-        cursor.expect("=")
-        value = _raw(cursor) if cursor.token.word or cursor.token.text.isdecimal() else cursor.string("a value")
-    return Set(key, value, position=first.position, sql=cursor.sql_from(first))
-
-
-def _reset(cursor: Queries) -> Reset:
-    first = cursor.advance()
-    key = None if cursor.at_end else _key(cursor)
-    return Reset(key, position=first.position, sql=cursor.sql_from(first))
-
-
-def _key(cursor: Queries) -> str:
-    if not cursor.token.word or cursor.at("="):
-        return cursor.string("the name of a setting")
-    return _raw(cursor)
-
-
-def _raw(cursor: Queries) -> str:
-    """The text up to the next space, equals sign or end."""
-    first = cursor.advance()
-    while not cursor.at_end and not cursor.at("=") and cursor.token.start == cursor.previous.end + 1:
+def _explained(cursor: Queries) -> Query | Insert | StatementSet | CreateTable:
+    word = cursor.token.word
+    if word == "EXECUTE":
         cursor.advance()
-    return cursor.sql_from(first)
+        word = cursor.token.word
+    if word in ("STATEMENT", "BEGIN"):
+        return _statement_set(cursor, cursor.token)
+    if word in ("CREATE", "REPLACE"):
+        return _explained_table(cursor)
+    return insert(cursor) if _at_insert(cursor) else _query(cursor)
+
+
+def _explained_table(cursor: Queries) -> CreateTable:
+    first = cursor.token
+    found = create(cursor) if first.word == "CREATE" else replace_table(cursor)
+    if not isinstance(found, CreateTable) or found.query is None:
+        message = "of CREATE statements, only CREATE TABLE … AS has a plan"
+        raise ParseError(message, position=first.position)
+    return found
+
+
+def _compile(cursor: Queries) -> CompilePlan:
+    """COMPILE PLAN 'path' [IF NOT EXISTS] FOR …, COMPILE AND EXECUTE PLAN 'path' FOR …."""
+    first = cursor.advance()
+    execute = cursor.take("AND", "EXECUTE")
+    cursor.expect("PLAN")
+    path = cursor.string("the path of a plan")
+    if_missing = not execute and if_not_exists(cursor)
+    cursor.expect("FOR")
+    inner = _statement_set(cursor, cursor.token) if cursor.at("STATEMENT") else None
+    if inner is None and not _at_insert(cursor):
+        raise cursor.unexpected("expected INSERT INTO or STATEMENT SET")
+    return CompilePlan(path, inner or insert(cursor), if_missing, execute, position=first.position)
+
+
+def _update(cursor: Queries) -> Update:
+    first = cursor.advance()
+    table = cursor.changed_table()
+    cursor.expect("SET")
+    assignments = cursor.list_of(lambda: _assignment(cursor))
+    return Update(table, tuple(assignments), _where(cursor), position=first.position)
+
+
+def _assignment(cursor: Queries) -> Assignment:
+    column = cursor.field_path("a column")
+    cursor.expect("=")
+    return Assignment(column, cursor.expression())
+
+
+def _where(cursor: Queries) -> exp.Expression | None:
+    return cursor.expression() if cursor.take("WHERE") else None
+
+
+def _delete(cursor: Queries) -> Delete:
+    first = cursor.advance()
+    cursor.expect("FROM")
+    return Delete(cursor.changed_table(), _where(cursor), position=first.position)
+
+
+def _merge(cursor: Queries) -> Merge:
+    """MERGE INTO … USING … ON … WHEN [NOT] MATCHED THEN …."""
+    first = cursor.advance()
+    cursor.expect("INTO")
+    table = cursor.changed_table()
+    cursor.expect("USING")
+    source = cursor.relation()
+    cursor.expect("ON")
+    condition = cursor.expression()
+    assignments: list[Assignment] = []
+    if cursor.take("WHEN", "MATCHED"):
+        cursor.expect("THEN", "UPDATE", "SET")
+        assignments = cursor.list_of(lambda: _assignment(cursor))
+    columns, values = _merged(cursor) if cursor.at("WHEN") or not assignments else ((), None)
+    return Merge(table, source, condition, tuple(assignments), columns, values, position=first.position)
+
+
+def _merged(cursor: Queries) -> tuple[tuple[str, ...], exp.Expression]:
+    """WHEN NOT MATCHED THEN INSERT [(columns)] VALUES (…)."""
+    cursor.expect("WHEN", "NOT", "MATCHED", "THEN", "INSERT")
+    columns = names(cursor, "a column") if cursor.at("(") and not cursor.at_query() else ()
+    wrapped = cursor.take("(")
+    cursor.expect("VALUES")
+    row = cursor.row()
+    if wrapped:
+        cursor.expect(")")
+    return columns, row
+
+
+def _truncate(cursor: Queries) -> Truncate:
+    first = cursor.advance()
+    cursor.expect("TABLE")
+    return Truncate(cursor.path("the name of a table"), position=first.position)
 
 
 _STATEMENTS: dict[str, Callable[[Queries], Statement]] = {
     "CREATE": create,
+    "REPLACE": replace_table,
     "DROP": drop,
+    "ALTER": alter,
     "INSERT": insert,
+    "UPSERT": insert,
+    "UPDATE": _update,
+    "DELETE": _delete,
+    "MERGE": _merge,
+    "TRUNCATE": _truncate,
     "EXECUTE": _execute,
+    "COMPILE": _compile,
     "BEGIN": lambda cursor: _statement_set(cursor, cursor.token),
     "EXPLAIN": _explain,
-    "SHOW": _show,
-    "DESCRIBE": _describe,
-    "DESC": _describe,
-    "SET": _set,
-    "RESET": _reset,
-    "USE": _use,
+    **SESSION,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -18,21 +18,8 @@ Node = TypeVar("Node", bound=exp.Expression)
 
 # Deeper nesting than people or generators write; every level costs the parser and the binder some Python frames.
 MAX_DEPTH = 120
-_CLAUSES = (
-    "FROM",
-    "WHERE",
-    "GROUP",
-    "HAVING",
-    "ORDER",
-    "LIMIT",
-    "JOIN",
-    "UNION",
-    "INTERSECT",
-    "EXCEPT",
-    "ON",
-    "WINDOW",
-)
-_STATEMENTS = ("SELECT", "INSERT", "CREATE", "DROP", "SET", "RESET", "SHOW", "DESCRIBE", "EXPLAIN", "EXECUTE", "USE")
+_CLAUSES = tuple("FROM WHERE GROUP HAVING ORDER LIMIT JOIN UNION INTERSECT EXCEPT ON WINDOW QUALIFY".split())
+_STATEMENTS = tuple("SELECT INSERT CREATE DROP SET RESET SHOW DESCRIBE EXPLAIN EXECUTE USE ALTER".split())
 _BEHIND_COLUMNS = (",", "FROM", "AS", "=", "<>", "<", ">", "<=", ">=")
 
 
@@ -81,7 +68,7 @@ class Cursor:
 
     def take(self, *words: str) -> bool:
         """Move past `words` if they follow."""
-        if not self.at(*words):
+        if self.token.word != words[0] or (len(words) > 1 and not self.at(*words)):
             return False
         for _ in words:
             self.advance()
@@ -106,10 +93,12 @@ class Cursor:
 
     def _guess(self) -> str | None:
         """What was probably meant by a token that cannot stand where it does."""
-        token, before = self.token, self.previous if self.index else None
-        if token.word == "=" and before is not None and before.word == "=":
+        token, before = self.token, self.previous.word if self.index else ""
+        if token.word == "=" and before == "=":
             return "equality is written with one ="
-        if before is not None and before.word == "," and (token.word in _CLAUSES or self.at_end or token.word == ")"):
+        if token.word == "|":
+            return "write OR; strings are joined with ||"
+        if before == "," and (token.word in _CLAUSES or self.at_end or token.word == ")"):
             return "remove the comma before it"
         if token.word in RESERVED and token.is_name and self.peek().word in _BEHIND_COLUMNS:
             return f"as the name of a column, write it as `{token.text}`"
@@ -153,6 +142,13 @@ class Cursor:
                 raise self.unexpected("a name has at most three parts: catalog, database and object")
             self.advance()
             parts.append(self.name(what).text)
+        return tuple(parts)
+
+    def field_path(self, what: str) -> tuple[str, ...]:
+        """A column, or a field of a row: names joined by dots."""
+        parts = [self.name(what).text]
+        while self.take("."):
+            parts.append(self.name("a name").text)
         return tuple(parts)
 
     def string(self, what: str) -> str:
@@ -200,17 +196,7 @@ class Cursor:
         """From `first` to the last token that was passed."""
         return Position(first.line, first.col, max(1, self.previous.end - first.start + 1))
 
-    def text_of(self, start: int, end: int, columns: Collection[str]) -> str:
-        """The tokens with these indexes as they were written, one space for any, with the names of columns in backticks."""
-        parts = []
-        for index in range(start, end):
-            token, follows = self.tokens[index], self.tokens[index + 1]
-            bare = token.token_type is TokenType.VAR and token.text in columns and follows.word != "("
-            gap = " " if index > start and self.tokens[index - 1].end + 1 < token.start else ""
-            parts.append(gap + (f"`{token.text}`" if bare else self.text[token.start : token.end + 1]))
-        return "".join(parts)
-
-    def sql_from(self, first: Token) -> str:
+    def text_from(self, first: Token) -> str:
         """The text from `first` to the last token that was passed."""
         return self.text[first.start : self.previous.end + 1]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from parser.cursor import Cursor, mark, near
-from parser.errors import ParseError
+from parser.errors import ParseError, PlanError, Position, UnsupportedError
 from parser.lexer import Token, tokenize
+from parser.reserved import RESERVED
+from parser.time_types import interval_type, precision, time_type, timestamp_type
 from parser.types import (
     BIGINT,
     BITMAP,
@@ -18,8 +22,6 @@ from parser.types import (
     DOUBLE,
     FLOAT,
     INT,
-    INTERVAL_DAY_TIME,
-    INTERVAL_YEAR_MONTH,
     MAX_LENGTH,
     NULL,
     SMALLINT,
@@ -28,12 +30,11 @@ from parser.types import (
     VARIANT,
     DataType,
     Root,
+    Written,
     array,
     decimal,
     map_of,
     row,
-    time,
-    timestamp,
     timestamp_ltz,
 )
 
@@ -53,38 +54,37 @@ _PLAIN = {
     "VARIANT": VARIANT,
     "BITMAP": BITMAP,
 }
-_UNSUPPORTED = ("RAW", "STRUCTURED", "ANY", "JSON", "DESCRIPTOR")
 
 
 def parse_type(text: str) -> DataType:
-    """The type that `text` names, such as `DECIMAL(10, 2) NOT NULL`. SqlError where it names none."""
+    """The type that `text` names, such as `DECIMAL(10, 2) NOT NULL`. SqlError where it names none that plans can have."""
     cursor = Cursor(tokenize(text), text)
     found = data_type(cursor)
     cursor.end()
+    check_type(found, Position(1, 1, len(text)))
     return found
 
 
 def type_of(node: exp.Expression) -> DataType:
-    """The type in the `to` of a CAST or TRY_CAST."""
-    found = node.meta["type"]
+    """The type that a node made by `cast_target` or `type_node` stands for."""
+    found = node.args["kind"]
     assert isinstance(found, DataType)
     return found
 
 
 def cast_target(cursor: Cursor) -> exp.DataType:
-    """The type after CAST(x AS: an `exp.DataType` whose `type_of` is the typed one."""
-    first, start = cursor.token, cursor.index
-    node = type_node(data_type(cursor, constraint=False), first, cursor.previous)
-    words = [t.word for t in cursor.tokens[start : cursor.index]]
-    if words[0] == "INTERVAL" and "TO" not in words:  # an integer is cast to so many of the unit
-        node.meta["unit"] = words[1]
+    """The type after AS in CAST: NOT NULL can stand inside of it, but not behind it."""
+    first = cursor.token
+    found = data_type(cursor, constraint=False)
+    node = type_node(found, first, cursor.previous)
+    written = found.written
+    if written is not None and written.start and written.start == written.end:  # an integer is cast to so many of it
+        node.meta["unit"] = written.start
     return node
 
 
 def type_node(found: DataType, first: Token, last: Token | None = None) -> exp.DataType:
-    node = exp.DataType(this=exp.DType.USERDEFINED, kind=str(found))
-    node.meta["type"] = found
-    return mark(node, first, last)
+    return mark(exp.DataType(this=exp.DType.USERDEFINED, kind=found), first, last)
 
 
 def data_type(cursor: Cursor, constraint: bool = True) -> DataType:
@@ -92,7 +92,10 @@ def data_type(cursor: Cursor, constraint: bool = True) -> DataType:
     depth = cursor.depth
     cursor.deeper()
     found = _root(cursor)
-    while collection := cursor.take_any("ARRAY", "MULTISET"):
+    while collection := _collection(cursor):
+        found = found.with_nullable(not cursor.take("NOT", "NULL"))
+        cursor.take("NULL")
+        cursor.advance()
         found = array(found) if collection == "ARRAY" else DataType(Root.MULTISET, children=(found,))
     if constraint and cursor.take("NOT", "NULL"):
         found = found.with_nullable(False)
@@ -102,24 +105,36 @@ def data_type(cursor: Cursor, constraint: bool = True) -> DataType:
     return found
 
 
+def _collection(cursor: Cursor) -> str | None:
+    """ARRAY or MULTISET, if one of them follows, perhaps behind NULL or NOT NULL."""
+    word = cursor.token.word
+    ahead = 2 if word == "NOT" else 1 if word == "NULL" else 0
+    word = cursor.peek(ahead).word
+    return word if word in ("ARRAY", "MULTISET") else None
+
+
 def _root(cursor: Cursor) -> DataType:
     token = cursor.token
-    if token.word in _UNSUPPORTED:
-        raise cursor.unsupported(f"type {token.word}", "use STRING or BYTES")
-    if token.word in _PLAIN:
-        return _PLAIN[cursor.advance().word]
+    found = _PLAIN.get(token.word)
+    if found is not None:
+        cursor.advance()
+        return found
     parse = _PARAMETERISED.get(token.word)
-    if parse is None:
-        if token.is_name:
-            hint = near(token.word, [*_PLAIN, *_PARAMETERISED])
-            raise ParseError(f"unknown type {token}", hint=hint, position=token.position)
+    if parse is not None:
+        cursor.advance()
+        return parse(cursor)
+    if not token.is_name or token.word in RESERVED:
         raise cursor.unexpected("expected a type")
-    cursor.advance()
-    return parse(cursor)
+    return DataType(Root.NAMED, names=cursor.path("the name of a type"))
+
+
+def begins_type(word: str) -> bool:
+    """Whether a type can begin with the word (in upper case; empty for a name in backticks)."""
+    return word not in RESERVED or word in _PLAIN or word in _PARAMETERISED
 
 
 def _length(cursor: Cursor, what: str) -> int:
-    """The length in parentheses. Where there is none it is 1, and no bound for what varies, as in Flink."""
+    """The length in parentheses; where there is none, a text of varying length is unbounded, and a fixed one has 1."""
     if not cursor.take("("):
         return MAX_LENGTH if what.startswith("VAR") else 1
     token = cursor.token
@@ -130,24 +145,19 @@ def _length(cursor: Cursor, what: str) -> int:
     return length
 
 
-def _precision(cursor: Cursor, default: int) -> int:
-    if not cursor.take("("):
-        return default
-    token = cursor.token
-    precision = cursor.integer("the number of fractional digits")
-    if precision > 9:
-        raise ParseError("a time has at most 9 fractional digits", position=token.position)
-    cursor.expect(")")
-    return precision
+def _text(cursor: Cursor, root: Root) -> DataType:
+    """CHAR or VARCHAR with its length, and perhaps a character set."""
+    if root is Root.CHAR and cursor.take("VARYING"):
+        root = Root.VARCHAR
+    found = DataType(root, length=_length(cursor, root.value))
+    if not cursor.take("CHARACTER", "SET"):
+        return found
+    return replace(found, written=Written(charset=cursor.name("a character set").text))
 
 
-def _character(cursor: Cursor) -> DataType:
-    root = Root.VARCHAR if cursor.take("VARYING") else Root.CHAR
-    return DataType(root, length=_length(cursor, root.value))
-
-
-def _binary(cursor: Cursor) -> DataType:
-    root = Root.VARBINARY if cursor.take("VARYING") else Root.BINARY
+def _bytes(cursor: Cursor, root: Root) -> DataType:
+    if root is Root.BINARY and cursor.take("VARYING"):
+        root = Root.VARBINARY
     return DataType(root, length=_length(cursor, root.value))
 
 
@@ -169,30 +179,9 @@ def _double(cursor: Cursor) -> DataType:
     return DOUBLE
 
 
-def _time(cursor: Cursor) -> DataType:
-    precision = _precision(cursor, 0)
-    cursor.take("WITHOUT", "TIME", "ZONE")
-    return time(precision)
-
-
-def _timestamp(cursor: Cursor) -> DataType:
-    precision = _precision(cursor, 6)
-    if cursor.take("WITH", "LOCAL", "TIME", "ZONE"):
-        return timestamp_ltz(precision)
-    if cursor.at("WITH", "TIME", "ZONE"):
-        raise cursor.unsupported("TIMESTAMP WITH TIME ZONE", "use TIMESTAMP_LTZ")
-    cursor.take("WITHOUT", "TIME", "ZONE")
-    return timestamp(precision)
-
-
-def _interval(cursor: Cursor) -> DataType:
-    units = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-    unit = cursor.one_of(*units)
-    _precision(cursor, 0)
-    if cursor.take("TO"):
-        cursor.one_of(*units[units.index(unit) + 1 :])
-        _precision(cursor, 0)
-    return INTERVAL_YEAR_MONTH if unit in ("YEAR", "MONTH") else INTERVAL_DAY_TIME
+def _any(cursor: Cursor) -> DataType:
+    found = _decimal(cursor) if cursor.at("(") else decimal()
+    return DataType(Root.ANY, precision=found.precision, scale=found.scale)
 
 
 def _element(cursor: Cursor) -> DataType:
@@ -212,43 +201,94 @@ def _map(cursor: Cursor) -> DataType:
 
 
 def _row(cursor: Cursor) -> DataType:
+    if cursor.take("<>"):
+        return row((), ())
     close = {"<": ">", "(": ")"}.get(cursor.token.word)
     if close is None:
         raise cursor.unexpected("expected the fields of the row: ROW<name type, …>")
     cursor.advance()
-    if cursor.take(close):
-        return row((), ())
-    fields = cursor.list_of(lambda: _field(cursor))
+    return _fields(cursor, Root.ROW, "", close)
+
+
+def _structured(cursor: Cursor) -> DataType:
+    cursor.expect("<")
+    class_name = cursor.string("the name of a class")
+    if not cursor.take(","):
+        cursor.expect(">")
+        return DataType(Root.STRUCTURED, class_name=class_name)
+    return _fields(cursor, Root.STRUCTURED, class_name, ">")
+
+
+def _fields(cursor: Cursor, root: Root, class_name: str, close: str) -> DataType:
+    """name type ['comment'], … up to `close`."""
+    fields = [] if cursor.at(close) else cursor.list_of(lambda: _field(cursor))
     cursor.expect(close)
-    return row(tuple(n for n, _ in fields), tuple(t for _, t in fields))
+    names, types, comments = (tuple(column) for column in zip(*fields, strict=True)) if fields else ((), (), ())
+    written = Written(comments=comments) if any(c is not None for c in comments) else None
+    return DataType(root, children=types, names=names, class_name=class_name, written=written)
 
 
-def _field(cursor: Cursor) -> tuple[str, DataType]:
+def _field(cursor: Cursor) -> tuple[str, DataType, str | None]:
     token = cursor.name("the name of a field")
     found = data_type(cursor)
-    if not cursor.at("COMMENT"):
-        return token.text, found
-    cursor.advance()
-    cursor.string("a comment")
-    return token.text, found
+    if cursor.take("COMMENT") or cursor.token.token_type is TokenType.STRING:
+        return token.text, found, cursor.string("a comment")
+    return token.text, found, None
+
+
+def _raw(cursor: Cursor) -> DataType:
+    cursor.expect("(")
+    class_name = cursor.string("the name of a class")
+    cursor.expect(",")
+    serializer = cursor.string("a serializer")
+    cursor.expect(")")
+    return DataType(Root.RAW, class_name=class_name, names=(serializer,))
 
 
 _PARAMETERISED: dict[str, Callable[[Cursor], DataType]] = {
-    "CHAR": _character,
-    "CHARACTER": _character,
-    "VARCHAR": lambda c: DataType(Root.VARCHAR, length=_length(c, "VARCHAR")),
-    "BINARY": _binary,
-    "VARBINARY": lambda c: DataType(Root.VARBINARY, length=_length(c, "VARBINARY")),
+    "CHAR": lambda c: _text(c, Root.CHAR),
+    "CHARACTER": lambda c: _text(c, Root.CHAR),
+    "VARCHAR": lambda c: _text(c, Root.VARCHAR),
+    "BINARY": lambda c: _bytes(c, Root.BINARY),
+    "VARBINARY": lambda c: _bytes(c, Root.VARBINARY),
     "DECIMAL": _decimal,
     "DEC": _decimal,
     "NUMERIC": _decimal,
+    "ANY": _any,
     "DOUBLE": _double,
-    "TIME": _time,
-    "TIMESTAMP": _timestamp,
-    "TIMESTAMP_LTZ": lambda c: timestamp_ltz(_precision(c, 6)),
-    "INTERVAL": _interval,
+    "TIME": time_type,
+    "TIMESTAMP": timestamp_type,
+    "TIMESTAMP_LTZ": lambda c: timestamp_ltz(precision(c, 6)),
+    "INTERVAL": interval_type,
     "ARRAY": lambda c: array(_element(c)),
     "MULTISET": lambda c: DataType(Root.MULTISET, children=(_element(c),)),
     "MAP": _map,
     "ROW": _row,
+    "STRUCTURED": _structured,
+    "RAW": _raw,
 }
+
+# The words that types begin with.
+KNOWN = (*_PLAIN, *_PARAMETERISED)
+
+_UNPLANNED = {
+    Root.RAW: "RAW",
+    Root.STRUCTURED: "STRUCTURED",
+    Root.ANY: "ANY",
+    Root.TIME_LTZ: "TIME WITH LOCAL TIME ZONE",
+}
+
+
+def check_type(kind: DataType, position: Position | None) -> None:
+    """Refuses a type, or a part of one, that no plan can have."""
+    if kind.root is Root.NAMED:
+        hint = near(kind.names[-1].upper(), KNOWN)
+        raise PlanError(f"unknown type '{'.'.join(kind.names)}'", hint=hint, position=position)
+    if kind.root in _UNPLANNED:
+        raise UnsupportedError(
+            f"type {_UNPLANNED[kind.root]} is not supported", hint="use STRING or BYTES", position=position
+        )
+    if kind.written is not None and kind.written.charset:
+        raise UnsupportedError("CHARACTER SET is not supported", hint="all texts are Unicode", position=position)
+    for child in kind.children:
+        check_type(child, position)

@@ -4,29 +4,32 @@ sqlglot gives the tree, its walkers and its writer; the grammar is in `parser.qu
 that of sqlglot accepts much that Flink refuses, groups operators in another way and turns calls of known functions
 into nodes of its own meaning.
 
-These nodes can occur in a scalar expression, and no others:
+These nodes can occur in a scalar expression, and no others but those of `parser.nodes`. No string in a tree holds the
+text of more than one token: two words that mean one thing are joined by an underscore.
 
 | text | node |
 |---|---|
 | a, t.a, d.t.a, c.d.t.a | Column(this=Identifier, table, db, catalog); t may also be a column and a its field |
 | longer paths, f(x).a, m[k].a | Dot(this, expression=Identifier) |
 | t.* | Column(this=Star, table, …); Star alone in a select list and in COUNT(*) |
-| 1, 1.5, 1e3 | Literal(is_string=False), the text as written; a sign is a Neg around it |
-| 'a' | Literal(is_string=True), unescaped |
+| 1, 1.5, 1e3 | Literal(is_string=False), the text as written; a sign is a Neg or `nodes.Plus` around it |
+| 'a', U&'a', E'a' | Literal(is_string=True), unescaped; N'a' is National(this=Literal), _UTF8'a' Introducer(Var, Literal) |
 | X'0A' | HexString, upper case |
-| TRUE, FALSE; NULL | Boolean(this=bool); Null |
-| DATE '…', TIME '…', TIMESTAMP '…' | Cast of the canonical text; meta["literal"] is True; the type is NOT NULL |
-| INTERVAL '1' DAY, … | Interval; `literals.interval_value` gives family and size |
+| TRUE, FALSE; NULL, UNKNOWN | Boolean(this=bool); Null, Null(kind="UNKNOWN") |
+| DATE '…', TIME '…', TIMESTAMP '…' | Cast of the canonical text to a type that is NOT NULL: `literals.is_typed_literal` |
+| INTERVAL '1' DAY(3), INTERVAL n DAY | Interval(this, unit=Var | Anonymous with precisions | IntervalSpan); of a literal, `literals.interval_value` gives family and size |
 | f(a, b) | Anonymous(this="F", expressions=[a, b]); meta["name"] is the spelling where that is not upper case |
-| c.d.f(a) | the same, and meta["qualifiers"] = ("c", "d") |
+| c.d.f(a) | the same, and qualifiers=[Identifier, Identifier] |
 | CURRENT_TIMESTAMP, PI, … | Anonymous without arguments |
 | COUNT(*), COUNT(DISTINCT a, b) | Anonymous with [Star], with [Distinct(expressions=[a, b])] |
 | f(…) FILTER (WHERE c) | Filter(this=Anonymous, expression=Where(this=c)) |
 | f(…) IGNORE NULLS, RESPECT NULLS | IgnoreNulls(this=Anonymous), RespectNulls; a Filter is around it |
-| f(…) OVER (…), OVER w | Window(this=one of the above, partition_by, order, spec); Window(this, alias=Identifier) |
-| f(x => a), f(DEFAULT) | Kwarg(this=Var("X"), expression=a); Var("DEFAULT") |
-| f(TABLE t PARTITION BY a), DESCRIPTOR(ts) | Table(partition=Partition); Anonymous("DESCRIPTOR", [Column]) |
-| TRIM(LEADING c FROM x) | Anonymous("TRIM", ['LEADING', c, x]); TRIM(c FROM x) is BOTH; TRIM(x) is [x] |
+| f(…) WITHIN GROUP (ORDER BY a) | WithinGroup(this=Anonymous, expression=Order), or Distinct of WITHIN DISTINCT |
+| f(…) OVER (…), OVER w | Window(this=one of the above, partition_by, order, spec, partial); Window(this, alias=Identifier) |
+| f(x => a), f(DEFAULT) | Kwarg(this=Var as written, expression=a); Var("DEFAULT") |
+| f(TABLE t PARTITION BY a), DESCRIPTOR(ts) | Table(partition=Partition, order=Order); Anonymous("DESCRIPTOR", [Column]) |
+| TRIM(LEADING c FROM x) | Anonymous("TRIM", [Var("LEADING"), c, x]); TRIM(c FROM x) is BOTH; TRIM(x) is [x] |
+| JSON_VALUE(x, p RETURNING t NULL ON EMPTY) | Anonymous, each clause a Kwarg: RETURNING, ON_EMPTY, ON_ERROR, WRAPPER, ON_NULL, …; two words of a value are one Var, as EMPTY_ARRAY |
 | EXTRACT(DAY FROM x) | Anonymous("EXTRACT", [Var("DAY"), x]) |
 | TIMESTAMPADD(DAY, n, x), TIMESTAMPDIFF | the unit is a Var |
 | CEIL(x TO DAY), FLOOR(x TO DAY) | Anonymous("CEIL", [x, Var("DAY")]) |
@@ -38,7 +41,7 @@ These nodes can occur in a scalar expression, and no others:
 | a = b, <>, <, <=, >, >= | EQ, NEQ, LT, LTE, GT, GTE |
 | a = ANY (…), SOME, ALL | EQ(this=a, expression=Any | All of a query or a Tuple) |
 | AND, OR, NOT | And, Or (binary, deep on the left: flatten them by a loop), Not |
-| a IS NULL, IS TRUE, IS FALSE, IS UNKNOWN | Is(this=a, expression=Null | Boolean | Null); IS NOT is Not around it |
+| a IS NULL, IS TRUE, IS FALSE, IS UNKNOWN | Is(this=a, expression=Null | Boolean | Null); IS NOT is Not around it; IS JSON SCALAR has Var("JSON_SCALAR"), IS A SET Var("A_SET"), IS EMPTY Var("EMPTY") |
 | a IS [NOT] DISTINCT FROM b | NullSafeNEQ, NullSafeEQ |
 | a LIKE b, a SIMILAR TO b | Like, SimilarTo; with ESCAPE c, Escape(this=Like, expression=c); NOT is Not around it |
 | a BETWEEN b AND c | Between(this, low, high, symmetric=True or absent) |
@@ -50,21 +53,22 @@ And these in a query:
 
 | text | node |
 |---|---|
-| SELECT … | Select(expressions, distinct, hint, from_, joins, where, group, having, windows, qualify) |
-| WITH …, ORDER BY …, LIMIT, OFFSET, FETCH | arguments with_, order, limit, offset of the query's node |
+| SELECT … | Select(expressions, kind="STREAM", distinct, hint, from_, joins, where, group, having, windows, qualify) |
+| WITH [RECURSIVE] …, ORDER BY …, LIMIT, OFFSET, FETCH | arguments with_, order, limit, offset of the query's node |
 | UNION [ALL], EXCEPT, INTERSECT | Union, Except, Intersect (this, expression, distinct=bool) |
 | VALUES (a, b), (c, d) | Values(expressions=[Tuple]) |
 | (query) | Subquery |
 | x AS y | Alias(this=x, alias=Identifier) |
 | FROM t AS u (a, b) | From(this=Table(this, db, catalog, alias=TableAlias(this, columns))) |
-| t /*+ OPTIONS(…) */, SELECT /*+ … */ | hints=[Hint], hint=Hint, with the text inside as one Var |
-| FOR SYSTEM_TIME AS OF x | Table(version=Version(expression=x)) |
+| t /*+ OPTIONS(…) */, SELECT /*+ … */ | hints=[Hint], hint=Hint(expressions=[Anonymous]); options are EQs of Literals |
+| FOR SYSTEM_TIME AS OF x | Table(version=Version(this="SYSTEM_TIME", expression=x)) |
+| what follows a relation | match=`MatchRecognize`, pivots=[`nodes.Pivot`, `nodes.Unpivot`], sample=`nodes.Sample`, extend=[`nodes.Extension`] |
 | (SELECT …) AS t, (VALUES …) AS t | Subquery(this, alias) |
 | TABLE(TUMBLE(…)) AS t, TUMBLE(…) AS t | TableFromRows(this=Anonymous, alias) |
 | LATERAL TABLE(f(x)) AS t, LATERAL (SELECT …) | Lateral(this=Anonymous | Subquery, alias) |
 | UNNEST(a) WITH ORDINALITY AS t | Unnest(expressions, offset=True, alias) |
 | JOIN | Join(this, side=LEFT | RIGHT | FULL, kind=INNER | CROSS, method=NATURAL, on, using); a comma has none |
-| GROUP BY a, GROUPING SETS (…), CUBE (…) | Group(expressions=[…, GroupingSets, Cube, Rollup, Tuple]) |
+| GROUP BY a, GROUPING SETS (…), CUBE (…) | Group(expressions=[…, GroupingSets, Cube, Rollup, Tuple], distinct) |
 | ORDER BY a DESC NULLS LAST | Order(expressions=[Ordered(this, desc, nulls_first)]) |
 
 All names, literals, calls and query clauses have `line`, `col`, `start` and `end` in `meta`; `position_of` reads them.
@@ -72,7 +76,7 @@ All names, literals, calls and query clauses have `line`, `col`, `start` and `en
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from sqlglot import exp, tokens
 from sqlglot import parser as sqlglot_parser
@@ -83,7 +87,7 @@ from sqlglot.tokenizer_core import Token as SqlglotToken
 from parser.errors import Position
 from parser.lexer import tokenize
 from parser.queries import Queries
-from parser.reserved import NILADIC
+from parser.writer import write_tree
 
 if tokens.SQLGLOTC_INSTALLED:
     raise ImportError(
@@ -132,64 +136,7 @@ class Flink(Dialect):
             return self.parse(raw_tokens, sql or "")
 
     class Generator(SqlglotGenerator):
-        """What Flink writes in another way than sqlglot."""
+        """Writes by `parser.writer`."""
 
-        def anonymous_sql(self, expression: exp.Anonymous) -> str:
-            name, arguments = str(expression.this), [self._argument_sql(a) for a in expression.expressions]
-            form = _FORMS.get((name, len(arguments))) or _FORMS.get((name, None))
-            if name in ("CEIL", "FLOOR") and not isinstance(expression.expressions[-1], exp.Var):
-                form = None
-            if name == "TRIM" and form:
-                arguments[0] = expression.expressions[0].name
-            if form is not None:
-                return form.format(*arguments, all=", ".join(arguments))
-            return ".".join([*expression.meta.get("qualifiers", ()), f"{name}({', '.join(arguments)})"])
-
-        def _argument_sql(self, argument: exp.Expression) -> str:
-            if isinstance(argument, exp.Kwarg):
-                return f"{self.sql(argument, 'this')} => {self._argument_sql(argument.expression)}"
-            prefix = "TABLE " if isinstance(argument, exp.Table) else ""
-            return prefix + self.sql(argument)
-
-        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-            if not expression.meta.get("literal"):
-                return super().cast_sql(expression, safe_prefix)
-            return f"{expression.to.meta['type'].root.value} {self.sql(expression, 'this')}"
-
-        def not_sql(self, expression: exp.Not) -> str:
-            """NOT inside, since before it would take all that follows: `a NOT IN (b)`, `a IS NOT NULL`."""
-            inner = expression.this
-            if not isinstance(inner, (exp.Like, exp.SimilarTo, exp.Escape, exp.In, exp.Between, exp.Is)):
-                return super().not_sql(expression)
-            left = self.sql(inner.this.this if isinstance(inner, exp.Escape) else inner.this)
-            rest = self.sql(inner).removeprefix(left)
-            return left + (rest.replace(" IS ", " IS NOT ", 1) if isinstance(inner, exp.Is) else f" NOT{rest}")
-
-        def between_sql(self, expression: exp.Between) -> str:
-            symmetric = " SYMMETRIC" if expression.args.get("symmetric") else ""
-            this, low, high = (self.sql(expression, key) for key in ("this", "low", "high"))
-            return f"{this} BETWEEN{symmetric} {low} AND {high}"
-
-        def version_sql(self, expression: exp.Version) -> str:
-            return f"FOR SYSTEM_TIME AS OF {self.sql(expression, 'expression')}"
-
-        def partition_sql(self, expression: exp.Partition) -> str:
-            return f"PARTITION BY ({self.expressions(expression, flat=True)})"
-
-        def lateral_sql(self, expression: exp.Lateral) -> str:
-            this = self.sql(expression, "this")
-            function = this if isinstance(expression.this, exp.Subquery) else f"TABLE({this})"
-            alias = self.sql(expression, "alias")
-            return f"LATERAL {function}" + (f" AS {alias}" if alias else "")
-
-
-# (function, number of arguments) -> its form where that is not NAME(a, b).
-_FORMS: dict[tuple[str, int | None], str] = {
-    ("ARRAY", None): "ARRAY[{all}]",
-    ("MAP", None): "MAP[{all}]",
-    ("CEIL", 2): "CEIL({0} TO {1})",
-    ("FLOOR", 2): "FLOOR({0} TO {1})",
-    ("EXTRACT", 2): "EXTRACT({0} FROM {1})",
-    ("TRIM", 3): "TRIM({0} {1} FROM {2})",
-    **{(name, 0): name for name in NILADIC},
-}
+        def generate(self, expression: exp.Expr, copy: bool = True) -> str:
+            return write_tree(cast(exp.Expression, expression))

@@ -6,17 +6,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from parser.cursor import mark
 from parser.datatypes import cast_target
 from parser.lexer import Token
+from parser.reserved import STRUCTURAL
 
 if TYPE_CHECKING:
     from parser.expressions import Expressions
 
 Arguments = list[exp.Expression]
 
-_WRAPPERS = (("WITHOUT",), ("WITH", "CONDITIONAL"), ("WITH", "UNCONDITIONAL"), ("WITH",))
+_WRAPPERS = (
+    (("WITHOUT",), "WITHOUT"),
+    (("WITH", "CONDITIONAL"), "CONDITIONAL"),
+    (("WITH", "UNCONDITIONAL"), "UNCONDITIONAL"),
+    (("WITH",), "UNCONDITIONAL"),
+)
 _ON_ERROR = (("NULL",), ("ERROR",), ("EMPTY", "ARRAY"), ("EMPTY", "OBJECT"), ("TRUE",), ("FALSE",), ("UNKNOWN",))
 
 
@@ -26,16 +33,20 @@ def json_arguments(cursor: Expressions, name: str) -> Arguments:
 
 
 def _query(cursor: Expressions) -> Arguments:
-    """JSON_VALUE, JSON_QUERY, JSON_EXISTS: [json, path], then RETURNING, WRAPPER, ON_EMPTY, ON_ERROR as given."""
+    """JSON_VALUE, JSON_QUERY, JSON_EXISTS: [json, path], then PASSING, RETURNING, WRAPPER, ON_EMPTY, ON_ERROR as
+    given. A behaviour and a wrapper are Vars; WITH WRAPPER is UNCONDITIONAL."""
     arguments = cursor.list_of(cursor.expression)
+    if token := _at(cursor, "PASSING"):
+        arguments.append(_clause("PASSING", exp.Tuple(expressions=cursor.list_of(lambda: _passed(cursor))), token))
     if token := _at(cursor, "RETURNING"):
         arguments.append(_clause("RETURNING", cast_target(cursor), token))
-    for words in _WRAPPERS:
+    for words, name in _WRAPPERS:
         token = cursor.token
         if cursor.take(*words):
             cursor.take("ARRAY")
             cursor.expect("WRAPPER")
-            arguments.append(_clause("WRAPPER", exp.Var(this=" ".join(words)), token))
+            arguments.append(_clause("WRAPPER", exp.Var(this=name), token))
+            break
     while not cursor.at(")"):
         token = cursor.token
         behaviour = _behaviour(cursor)
@@ -44,13 +55,19 @@ def _query(cursor: Expressions) -> Arguments:
     return arguments
 
 
+def _passed(cursor: Expressions) -> exp.Expression:
+    value = cursor.expression()
+    cursor.expect("AS")
+    return exp.Alias(this=value, alias=cursor.identifier("the name of a variable"))
+
+
 def _behaviour(cursor: Expressions) -> exp.Expression:
-    """A Var such as ERROR or EMPTY ARRAY, or the value after DEFAULT."""
+    """A Var such as ERROR or EMPTY_ARRAY, or the value after DEFAULT."""
     if cursor.take("DEFAULT"):
         return cursor.expression()
     for words in _ON_ERROR:
         if cursor.take(*words):
-            return exp.Var(this=" ".join(words))
+            return exp.Var(this="_".join(words))
     raise cursor.unexpected("expected NULL, ERROR or DEFAULT, then ON EMPTY or ON ERROR")
 
 
@@ -68,29 +85,32 @@ def _object_aggregate(cursor: Expressions) -> Arguments:
 
 
 def _pair(cursor: Expressions) -> Arguments:
-    cursor.take("KEY")
+    if cursor.at("KEY") and _begins_operand(cursor.peek()):
+        cursor.advance()
     key = cursor.expression()
     if not cursor.take(":"):
         cursor.expect("VALUE")
-    return [key, _value(cursor)]
+    return [key, cursor.expression()]
+
+
+def _begins_operand(token: Token) -> bool:
+    """Whether KEY before `token` is the keyword, and not a column of that name."""
+    if token.token_type is TokenType.VAR:
+        return token.word not in STRUCTURAL and token.word != "VALUE"
+    return token.word == "(" or (token.word == "" and token.token_type is not TokenType.SENTINEL)
 
 
 def _array(cursor: Expressions) -> Arguments:
     """JSON_ARRAY: [value, …], then ON_NULL if given."""
-    arguments = [] if _at_end(cursor) else cursor.list_of(lambda: _value(cursor))
+    arguments = [] if _at_end(cursor) else cursor.list_of(cursor.expression)
     return arguments + _on_null(cursor)
 
 
 def _array_aggregate(cursor: Expressions) -> Arguments:
-    """JSON_ARRAYAGG: [value], then ON_NULL if given."""
-    return [_value(cursor), *_on_null(cursor)]
-
-
-def _value(cursor: Expressions) -> exp.Expression:
+    """JSON_ARRAYAGG: [value], then an Order and ON_NULL if given."""
     value = cursor.expression()
-    if cursor.at("FORMAT"):
-        raise cursor.unsupported("FORMAT JSON", "wrap the text in JSON(…)")
-    return value
+    order = [cursor.order()] if cursor.at("ORDER", "BY") else []
+    return [value, *order, *_on_null(cursor)]
 
 
 def _at_end(cursor: Expressions) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from itertools import pairwise
 
 from sqlglot.tokenizer_core import Token as SqlglotToken
 from sqlglot.tokenizer_core import TokenType
 
-from parser.errors import ParseError, Position, UnsupportedError
+from parser.errors import ParseError, Position
+
+_STRINGS = (TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.UNICODE_STRING)
 
 
 class Token(SqlglotToken):
@@ -36,30 +37,39 @@ class Token(SqlglotToken):
         """As an error message calls it."""
         if self.token_type is TokenType.SENTINEL:
             return "end of statement"
-        if self.token_type is TokenType.STRING:
+        if self.token_type in _STRINGS:
             text = "string '" + self.text
             return text[:32] + ("'" if len(text) <= 32 else "…'")
         text = self.text if len(self.text) <= 40 else self.text[:39] + "…"
         return f"'{text}'"
 
 
-# Possessive quantifiers, and an error at the first thing that is not closed, keep the scan linear on hostile text.
+# Possessive quantifiers, and an error at the first thing that is not closed, keep the scan linear on hostile text. The
+# contents of a hint are tokens like all others.
 _TOKEN = re.compile(
     r"""
-    (?P<space>\s++|(?:--|//)[^\n]*+|/\*(?!\+).*?\*/)
-  | (?P<name>`(?:[^`\n\r]|``)++`)
-  | (?P<hex>[xX]'[^']*+')
-  | (?P<word>(?:[^\W\d]|\$)[\w$]*+)
+    \s*+(?:
+    (?P<space>\Z|(?:--|//)[^\n\r]*+|/\*(?!\+).*?\*/)
+  | (?P<word>(?:[^\W\d]|\$(?=[\w$]))[\w$]*+)
+  | (?P<operator>=>|<=|>=|<>|!=|\|\||/\*\+|\*/|/(?!\*)|[-+*%=<>(),;\[\]{}:?|^$]|\.(?!\d))
   | (?P<string>'[^']*+(?:''[^']*+)*+')
+  | (?P<name>`(?:[^`\n\r]|``)++`)
   | (?P<number>(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)
-  | (?P<hint>/\*\+.*?\*/)
-  | (?P<operator>=>|<=|>=|<>|!=|\|\||/(?!\*)|[-+*%=<>(),.;\[\]{}:?])
+  )""",
+    re.VERBOSE | re.DOTALL,
+)
+# What a word begins that touches a string: X'0A', N'a', U&'\00e9', E'a\n', _UTF8'a'.
+_PREFIXED = re.compile(
+    r"""
+    (?P<hex>[xX])'(?P<digits>[^']*+)'
+  | (?P<kind>[nN]|[uU]&|_[A-Za-z0-9][\w:.\-]{0,40}+)(?P<string>'[^']*+(?:''[^']*+)*+')
+  | [eE]'(?P<escaped>(?:[^'\\]|\\.|'')*+)'
     """,
     re.VERBOSE | re.DOTALL,
 )
-_INSTEAD = {"&": "write AND", "|": "write OR; strings are joined with ||", "!": "write NOT, or <> for not equal"}
-_INSTEAD = {"&": "write AND", "|": "write OR; strings are joined with ||", "!": "write NOT, or <> for not equal"}
-_HEX_STRING = re.compile(r"[xX]'")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))|''", re.DOTALL)
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_INSTEAD = {"&": "write AND", "!": "write NOT, or <> for not equal"}
 _OPERATORS = {
     "(": TokenType.L_PAREN,
     ")": TokenType.R_PAREN,
@@ -77,18 +87,24 @@ class Places:
     """Where offsets of `text` are: `text` begins at `origin` of a larger script."""
 
     def __init__(self, text: str, origin: Position | None = None) -> None:
+        self._size = len(text) + 1
         self._starts = [0, *(m.end() for m in re.finditer("\n", text))]
         self._line = origin.line if origin else 1
         self._column = origin.column if origin else 1
+        self._from, self._to, self._found, self._shift = 0, 0, 0, 0  # the line of the last answer
 
     def at(self, offset: int, length: int = 1) -> Position:
         line, column = self.line_column(offset)
         return Position(line, column, length)
 
     def line_column(self, offset: int) -> tuple[int, int]:
-        row = bisect_right(self._starts, offset) - 1
-        column = offset - self._starts[row] + (self._column if row == 0 else 1)
-        return self._line + row, column
+        if not self._from <= offset < self._to:
+            row = bisect_right(self._starts, offset) - 1
+            self._from = self._starts[row]
+            self._to = self._starts[row + 1] if row + 1 < len(self._starts) else self._size
+            self._found = self._line + row
+            self._shift = (self._column if row == 0 else 1) - self._from
+        return self._found, offset + self._shift
 
 
 def tokenize(text: str, origin: Position | None = None) -> list[Token]:
@@ -101,12 +117,14 @@ def tokenize(text: str, origin: Position | None = None) -> list[Token]:
         if found is None:
             raise _bad(text, offset, places)
         kind, end = found.lastgroup or "", found.end()
-        if kind != "space":
-            tokens.append(_token(kind, found.group(), offset, places))
+        offset = found.start(kind)
+        if kind == "word" and end < size and (text[end] in "'&" or text[offset] == "_"):
+            end = _prefixed(text, offset, end, places, tokens)
+        elif kind != "space":
+            tokens.append(_token(kind, text[offset:end], offset, places))
         offset = end
     line, column = places.line_column(size)
     tokens.append(Token(TokenType.SENTINEL, "", "", line, column, size, size))
-    _check_prefixes(tokens)
     return tokens
 
 
@@ -121,36 +139,58 @@ def _token(kind: str, text: str, offset: int, places: Places) -> Token:
         return Token(TokenType.STRING, text[1:-1].replace("''", "'"), "", line, column, offset, end)
     if kind == "name":
         return Token(TokenType.IDENTIFIER, text[1:-1].replace("``", "`"), "", line, column, offset, end)
-    if kind == "number":
-        return Token(TokenType.NUMBER, text, "", line, column, offset, end)
-    if kind == "hex":
-        return Token(TokenType.HEX_STRING, text[2:-1], "", line, column, offset, end)
-    return Token(TokenType.HINT, text[3:-2].strip(), "/*+", line, column, offset, end)
+    return Token(TokenType.NUMBER, text, "", line, column, offset, end)
+
+
+def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: list[Token]) -> int:
+    """Adds what the word at `offset` begins; gives the offset behind it. A character set is a token of its own."""
+    found = _PREFIXED.match(text, offset)
+    if found is None:
+        if text[word_end] == "'" and text[offset:word_end] in ("x", "X", "n", "N", "e", "E"):
+            raise ParseError("the string that begins here is not closed", position=places.at(offset))
+        tokens.append(_token("word", text[offset:word_end], offset, places))
+        return word_end
+    end, (line, column) = found.end(), places.line_column(offset)
+    if found["hex"]:
+        tokens.append(Token(TokenType.HEX_STRING, found["digits"], "", line, column, offset, end - 1))
+    elif found["kind"] is None:
+        tokens.append(Token(TokenType.STRING, _unescaped(found["escaped"]), "", line, column, offset, end - 1))
+    else:
+        prefix, string = found["kind"], found["string"][1:-1].replace("''", "'")
+        kind = {"N": TokenType.NATIONAL_STRING, "U&": TokenType.UNICODE_STRING}.get(prefix.upper(), TokenType.STRING)
+        if kind is TokenType.STRING:
+            last = offset + len(prefix) - 1
+            tokens.append(Token(TokenType.INTRODUCER, prefix[1:], "", line, column, offset, last))
+            offset, column = last + 1, column + len(prefix)
+        tokens.append(Token(kind, string, "", line, column, offset, end - 1))
+    return end
+
+
+def _unescaped(text: str) -> str:
+    """What stands in E'…', by the escapes of C."""
+
+    def plain(found: re.Match[str]) -> str:
+        short, long, hexadecimal, octal, char = found.groups()
+        if char is not None:
+            return _ESCAPED.get(char, char)
+        if octal is not None:
+            return chr(int(octal, 8))
+        code = int(short or long or hexadecimal or "27", 16)
+        return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else found.group()
+
+    return _ESCAPE.sub(plain, text)
 
 
 def _bad(text: str, offset: int, places: Places) -> ParseError:
+    offset += len(text) - offset - len(text[offset:].lstrip())
     for start, what in (("'", "string"), ("`", "name"), ("/*", "comment")):
         if text.startswith(start, offset):
             hint = f"close it with {'*/' if start == '/*' else start}"
             return ParseError(f"the {what} that begins here is not closed", hint=hint, position=places.at(offset))
     char = text[offset]
     position = places.at(offset)
-    if _HEX_STRING.match(text, offset):
-        return ParseError("the binary string that begins here is not closed", position=position)
     if char == '"':
         hint = "put names in backticks and strings in single quotes"
         return ParseError("double quotes mean nothing in Flink SQL", hint=hint, position=position)
     shown = f"'{char}'" if char.isprintable() else f"U+{ord(char):04X}"
     return ParseError(f"unexpected character {shown}", hint=_INSTEAD.get(char), position=position)
-
-
-def _check_prefixes(tokens: list[Token]) -> None:
-    """N'…', U&'…' and _UTF8'…' lex as a word and a string that touch; no other text does."""
-    for word, string in pairwise(tokens):
-        if string.token_type is TokenType.STRING and word.token_type is TokenType.VAR and word.end + 1 == string.start:
-            if word.word == "N" or word.word.startswith("_"):
-                hint = "all strings are Unicode: leave the prefix out"
-                raise UnsupportedError(
-                    f"string prefix '{word.text}' is not supported", hint=hint, position=word.position
-                )
-            raise ParseError(f"unexpected string after '{word.text}'", position=string.position)

@@ -10,10 +10,11 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from parser.cursor import Cursor, mark
-from parser.datatypes import type_node
-from parser.errors import ParseError
+from parser.datatypes import type_node, type_of
+from parser.errors import ParseError, PlanError, Position
 from parser.lexer import Token
-from parser.types import DATE, DataType, Root, time, timestamp
+from parser.reserved import RESERVED
+from parser.types import DATE, DataType, Root, time, timestamp, timestamp_ltz
 
 _DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})\Z", re.ASCII)
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d*))?\Z", re.ASCII)
@@ -35,6 +36,7 @@ UNITS: dict[str, tuple[int, int]] = {
 TIME_UNITS = frozenset(UNITS) | frozenset(
     "MILLENNIUM CENTURY DECADE EPOCH DOW ISODOW DOY ISOYEAR MILLISECOND MICROSECOND NANOSECOND".split()
 )
+_WEEKDAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
 # What a unit stays below when a larger one stands before it.
 _LIMITS = {"MONTH": 12, "HOUR": 24, "MINUTE": 60, "SECOND": 60}
 _SEPARATORS = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
@@ -42,19 +44,42 @@ _SEPARATORS = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
 
 def typed_literal(cursor: Cursor) -> exp.Cast:
     """DATE '…', TIME '…' or TIMESTAMP '…': a CAST of the string, in canonical form, to the literal's type."""
-    first, token = cursor.advance(), cursor.token
+    first = cursor.advance()
+    local = first.word == "TIMESTAMP" and cursor.take("WITH", "LOCAL", "TIME", "ZONE")
+    token = cursor.token
     text = cursor.string(f"the text of a {first.word}")
-    canonical, found = _canonical(first.word, text, token)
+    return _point(first.word, text, local, first, token)
+
+
+def braced_literal(cursor: Cursor) -> exp.Cast:
+    """{d '…'}, {t '…'} or {ts '…'}: the same as DATE, TIME, TIMESTAMP."""
+    first = cursor.advance()
+    kind = _BRACED[cursor.advance().word]
+    token = cursor.token
+    text = cursor.string(f"the text of a {kind}")
+    return _point(kind, text, False, first, token, cursor.expect("}"))
+
+
+def _point(kind: str, text: str, local: bool, first: Token, token: Token, last: Token | None = None) -> exp.Cast:
+    """A literal is known by its type: the only one of a CAST that is NOT NULL."""
+    canonical, found = _canonical(kind, text, token)
+    if local:
+        found = timestamp_ltz(found.precision)
     to = type_node(found.with_nullable(False), first)
-    node = exp.Cast(this=mark(exp.Literal(this=canonical, is_string=True), token), to=to)
-    node.meta["literal"] = True
-    return mark(node, first, token)
+    return mark(exp.Cast(this=mark(exp.Literal(this=canonical, is_string=True), token), to=to), first, last or token)
+
+
+def is_typed_literal(node: exp.Expression) -> bool:
+    """Whether a Cast is a literal such as DATE '2024-12-31'."""
+    return not type_of(node.args["to"]).nullable
 
 
 def _canonical(kind: str, text: str, token: Token) -> tuple[str, DataType]:
     """The text as CAST reads it, and the literal's type: its precision is the number of fractional digits."""
     if kind == "DATE":
         return _day(text, kind, token), DATE
+    if kind == "DATETIME":
+        return text, DataType(Root.NAMED, names=("DATETIME",))
     if kind == "TIME":
         clock, digits = _clock(text, kind, token)
         return clock, time(digits)
@@ -82,6 +107,7 @@ def _clock(text: str, kind: str, token: Token) -> tuple[str, int]:
     return f"{hour:02}:{minute:02}:{second:02}" + (f".{fraction}" if fraction else ""), len(fraction)
 
 
+_BRACED = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
 _FORMS = {"DATE": "2024-12-31", "TIME": "23:59:59", "TIMESTAMP": "2024-12-31 23:59:59.999"}
 
 
@@ -89,83 +115,93 @@ def _bad(kind: str, token: Token) -> str:
     raise ParseError(f"{token} is no {kind}", hint=f"write {kind} '{_FORMS[kind]}'", position=token.position)
 
 
-def time_unit(cursor: Cursor) -> exp.Var:
-    """A unit of EXTRACT, CEIL, FLOOR or a TIMESTAMP function, as a Var in upper case."""
+def time_unit(cursor: Cursor) -> exp.Expression:
+    """A unit of EXTRACT, CEIL, FLOOR or a TIMESTAMP function: a Var in upper case, or the call WEEK(weekday)."""
     token = cursor.token
-    unit = token.word or token.text.upper()  # SQL_TSI_DAY is no keyword
-    unit = unit.removeprefix("SQL_TSI_")
-    if unit not in TIME_UNITS:
+    if token.word not in TIME_UNITS and (not token.is_name or token.word in RESERVED):
         raise cursor.unexpected("expected a unit of time, such as DAY or SECOND")
     cursor.advance()
-    return mark(exp.Var(this=unit), token)
+    if token.word == "WEEK" and cursor.take("("):
+        day = cursor.token
+        weekday = mark(exp.Var(this=cursor.one_of(*_WEEKDAYS)), day)
+        cursor.expect(")")
+        return mark(exp.Anonymous(this="WEEK", expressions=[weekday]), token, cursor.previous)
+    return mark(exp.Var(this=token.text.upper().removeprefix("SQL_TSI_")), token)
 
 
-def interval(cursor: Cursor) -> exp.Interval:
-    """INTERVAL '10' SECOND, INTERVAL '1-2' YEAR TO MONTH, INTERVAL 10 SECOND, …: `interval_value` gives its size."""
-    first = cursor.advance()
+def interval(cursor: Cursor, named: bool = True) -> exp.Interval:
+    """INTERVAL '10' SECOND, INTERVAL '1-2' YEAR TO MONTH, INTERVAL 10 SECOND, …: `interval_value` gives its size. Where
+    `named` is False, the word INTERVAL is not there."""
+    first = cursor.advance() if named else cursor.token
+    sign = cursor.token
     negative = cursor.take_any("-", "+") == "-"
     token = cursor.token
     quoted = token.token_type is TokenType.STRING
     if not quoted and token.token_type is not TokenType.NUMBER:
-        hint = "multiply an interval of one unit: n * INTERVAL '1' SECOND"
-        raise cursor.unexpected("expected the interval's value in single quotes", hint)
+        raise cursor.unexpected("expected the interval's value in single quotes")
     cursor.advance()
-    start, end, digits = _units(cursor)
-    value = _interval_value(token, start, end, digits)
-    unit: exp.Expression = exp.Var(this=start)
-    if end != start:
-        unit = exp.IntervalSpan(this=unit, expression=exp.Var(this=end))
-    text = f"-{token.text}" if negative else token.text
-    node = exp.Interval(this=mark(exp.Literal(this=text, is_string=True), token), unit=unit)
+    start, end, unit = interval_unit(cursor)
+    value = _interval_value(token, start, end)
+    operand: exp.Expression = mark(exp.Literal(this=token.text, is_string=quoted), token)
+    node = exp.Interval(this=mark(exp.Neg(this=operand), sign) if negative else operand, unit=unit)
     node.meta["months"] = UNITS[start][0] > 0
     node.meta["value"] = -value if negative else value
+    node.meta["leading"] = int(re.findall(r"\d+", token.text)[0])
     return mark(node, first, cursor.previous)
 
 
-def difference(cursor: Cursor, minus: exp.Expression) -> exp.Expression:
-    """(a - b) DAY, (a - b) YEAR TO MONTH: a call of TIMESTAMP MINUS with the family of the interval."""
-    token = cursor.token
-    start = _units(cursor)[0]
-    family = mark(exp.Var(this="MONTH" if UNITS[start][0] else "SECOND"), token)
-    operands = [family, minus.this, minus.args["expression"]]
-    return mark(exp.Anonymous(this="TIMESTAMP MINUS", expressions=operands), token)
+def at_interval_literal(cursor: Cursor) -> bool:
+    """Whether a string or a number follows INTERVAL, perhaps behind a sign, and no other expression."""
+    ahead = 2 if cursor.peek().word in ("-", "+") else 1
+    return cursor.peek(ahead).token_type in (TokenType.STRING, TokenType.NUMBER)
 
 
 def interval_value(node: exp.Interval) -> tuple[Root, int]:
-    """The family of an interval literal, and its size: months, or milliseconds."""
+    """The family of an interval literal, and its size: months, or milliseconds. Raises KeyError where the interval is
+    no literal, as in INTERVAL x DAY, and PlanError where its first unit has more digits than its precision says, two if
+    it says nothing."""
+    unit = node.args["unit"]
+    unit = unit.this if isinstance(unit, exp.IntervalSpan) else unit
+    digits = int(unit.expressions[0].name) if unit.expressions else 2
+    leading = node.meta["leading"]
+    if leading >= 10**digits:
+        where = Position(node.this.meta["line"], node.this.meta["col"], node.meta["end"] - node.this.meta["start"] + 1)
+        hint = f"write INTERVAL '{node.this.name}' {unit.name}({len(str(leading))})"
+        raise PlanError(
+            f"'{node.this.name}' has more than {digits} digits in its {unit.name}", hint=hint, position=where
+        )
     return Root.INTERVAL_YEAR_MONTH if node.meta["months"] else Root.INTERVAL_DAY_TIME, node.meta["value"]
 
 
-def _unit(cursor: Cursor) -> tuple[str, int]:
-    """A unit, and how many digits its value may have: two unless a precision says more."""
-    word = cursor.token.word
-    unit = word[:-1] if word.endswith("S") else word
+def _unit(cursor: Cursor) -> tuple[str, exp.Expression]:
+    """A unit, and its node: a Var, or a call where it has precisions."""
+    token = cursor.token
+    unit = token.word[:-1] if token.word.endswith("S") else token.word
     if unit not in UNITS:
         raise cursor.unexpected("expected a unit: " + ", ".join(UNITS))
     cursor.advance()
-    digits = 2
-    if cursor.take("("):
-        digits = cursor.list_of(lambda: cursor.integer("a precision"))[0]
-        cursor.expect(")")
-    return unit, digits
+    if not cursor.at("("):
+        return unit, mark(exp.Var(this=unit), token)
+    digits = cursor.wrapped(lambda: exp.Literal(this=str(cursor.integer("a precision")), is_string=False))
+    return unit, mark(exp.Anonymous(this=unit, expressions=digits), token, cursor.previous)
 
 
-def _units(cursor: Cursor) -> tuple[str, str, int]:
-    """The first and the last unit, and the digits of the first."""
-    start, digits = _unit(cursor)
+def interval_unit(cursor: Cursor) -> tuple[str, str, exp.Expression]:
+    """unit [(precision)] [TO unit]: the first and the last unit, and the node."""
+    start, unit = _unit(cursor)
     if not cursor.take("TO"):
-        return start, start, digits
+        return start, start, unit
     token = cursor.token
-    end, _ = _unit(cursor)
+    end, last = _unit(cursor)
     order = list(UNITS)
     if "QUARTER" in (start, end) or "WEEK" in (start, end) or order.index(end) <= order.index(start):
         raise ParseError(f"there is no interval of {start} TO {end}", position=token.position)
     if (UNITS[start][0] > 0) != (UNITS[end][0] > 0):
         raise ParseError("months and days do not mix in an interval", position=token.position)
-    return start, end, digits
+    return start, end, exp.IntervalSpan(this=unit, expression=last)
 
 
-def _interval_value(token: Token, start: str, end: str, digits: int) -> int:
+def _interval_value(token: Token, start: str, end: str) -> int:
     """Months or milliseconds."""
     order = [u for u in UNITS if u not in ("QUARTER", "WEEK")]
     units = [start] if start == end else order[order.index(start) : order.index(end) + 1]
@@ -175,9 +211,6 @@ def _interval_value(token: Token, start: str, end: str, digits: int) -> int:
         span = start if start == end else f"{start} TO {end}"
         raise ParseError(f"{token} is no interval of {span}", position=token.position)
     values = [Decimal(text) for text in found.groups()[1:]]
-    if int(values[0]) >= 10**digits:
-        hint = f"write INTERVAL '{token.text}' {start}({len(str(int(values[0])))})"
-        raise ParseError(f"{token} has more than {digits} digits in its {start}", hint=hint, position=token.position)
     for unit, value in zip(units[1:], values[1:], strict=True):
         if value >= _LIMITS[unit]:
             raise ParseError(f"{token} has {value} as its {unit}", position=token.position)

@@ -39,9 +39,8 @@ class Queries(Relations):
 
     def _with(self) -> exp.With:
         first = self.advance()
-        if self.at("RECURSIVE"):
-            raise self.unsupported("WITH RECURSIVE", "Flink SQL has no recursive queries either: unroll it")
-        return mark(exp.With(expressions=self.list_of(self._common_table)), first)
+        recursive = self.take("RECURSIVE")
+        return mark(exp.With(expressions=self.list_of(self._common_table), recursive=recursive or None), first)
 
     def _common_table(self) -> exp.CTE:
         first = self.token
@@ -54,16 +53,22 @@ class Queries(Relations):
         alias = mark(exp.TableAlias(this=name, columns=columns), first)
         return mark(exp.CTE(this=query, alias=alias), first)
 
-    def _set_operation(self) -> exp.Expression:
+    def query_from(self, left: exp.Expression) -> exp.Expression:
+        """A query whose first operand, a query in parentheses, has been read."""
+        query = self._set_operation(left)
+        self._order_and_limit(query)
+        return query
+
+    def _set_operation(self, left: exp.Expression | None = None) -> exp.Expression:
         """UNION and EXCEPT group from the left; INTERSECT binds more tightly."""
-        left = self._intersection()
+        left = self._intersection(left)
         while self.token.word in ("UNION", "EXCEPT", "MINUS"):
             operator = self.advance()
             left = self._combined(operator, left, self._distinct())
         return left
 
-    def _intersection(self) -> exp.Expression:
-        left = self._term()
+    def _intersection(self, left: exp.Expression | None = None) -> exp.Expression:
+        left = left or self._term()
         while self.at("INTERSECT"):
             operator = self.advance()
             distinct = self._distinct()
@@ -83,7 +88,7 @@ class Queries(Relations):
         match token.word:
             case "SELECT":
                 return self._select()
-            case "VALUES":
+            case "VALUES" | "VALUE":
                 return self.values()
             case "TABLE":
                 self.advance()
@@ -97,29 +102,55 @@ class Queries(Relations):
         raise self.unexpected("expected a query: SELECT, WITH, VALUES or TABLE")
 
     def values(self) -> exp.Values:
-        first = self.expect("VALUES")
-        rows = self.list_of(self._row)
+        first = self.advance()
+        rows = self.list_of(self.row)
         return mark(exp.Values(expressions=rows), first)
 
-    def _row(self) -> exp.Expression:
-        """(a, b), ROW(a, b), or one value without parentheses: all are a Tuple."""
+    def row(self) -> exp.Expression:
+        """(a, b), ROW(a, b), (ROW(a, b)), or one value without parentheses: all are a Tuple."""
         first = self.token
-        if self.at("ROW", "("):
+        wrapped = self.at("(", "ROW", "(")
+        if wrapped or self.at("ROW", "("):
             self.advance()
-        value = self.expression()
-        if isinstance(value, exp.Tuple):
-            return value
-        operand = value.this if isinstance(value, exp.Paren) else value
-        return mark(exp.Tuple(expressions=[operand]), first, self.previous)
+        if wrapped:
+            self.advance()
+        elif not self.at("("):
+            return mark(exp.Tuple(expressions=[self.expression()]), first, self.previous)
+        row = self._row_in_parentheses()
+        if wrapped:
+            self.expect(")")
+        return mark(row, first, self.previous)
+
+    def _row_in_parentheses(self) -> exp.Tuple:
+        """(a, DEFAULT, …); what follows the parenthesis belongs to a row of one value: `(1) + 2`."""
+        first = self.advance()
+        query = self._at_bare_query()
+        items = [exp.Subquery(this=self.query())] if query else self.list_of(self._value)
+        self.expect(")")
+        if len(items) > 1:
+            return exp.Tuple(expressions=items)
+        operand = mark(items[0] if query else exp.Paren(this=items[0]), first, self.previous)
+        whole = self.rest_of(operand)
+        return exp.Tuple(expressions=[items[0] if whole is operand else whole])
+
+    def _at_bare_query(self) -> bool:
+        return self.token.word in ("SELECT", "WITH", "VALUES", "TABLE")
+
+    def _value(self) -> exp.Expression:
+        if self.token.word == "DEFAULT":
+            return mark(exp.Var(this="DEFAULT"), self.advance())
+        return self.expression()
 
     def _select(self) -> exp.Select:
         first = self.advance()
         hint = self.hint()
-        if self.at("STREAM"):
-            raise self.unsupported("SELECT STREAM", "all queries over streams are continuous: leave STREAM out")
+        stream = self.take("STREAM")
         distinct = self.take_any("ALL", "DISTINCT") == "DISTINCT"
         select = exp.Select(
-            expressions=self.list_of(self._item), hint=hint, distinct=exp.Distinct() if distinct else None
+            kind="STREAM" if stream else None,
+            expressions=self.list_of(self._item),
+            hint=hint,
+            distinct=exp.Distinct() if distinct else None,
         )
         if self.at("FROM"):
             token = self.advance()
@@ -141,7 +172,7 @@ class Queries(Relations):
             token = self.advance()
             select.set("having", mark(exp.Having(this=self.expression()), token))
         if self.take("WINDOW"):
-            select.set("windows", self.list_of(self._named_window))
+            select.set("windows", self.list_of(self.named_window))
         if self.at("QUALIFY"):
             token = self.advance()
             select.set("qualify", mark(exp.Qualify(this=self.expression()), token))
@@ -161,8 +192,8 @@ class Queries(Relations):
 
     def _group(self) -> exp.Group:
         first = self.expect("GROUP", "BY")
-        self.take_any("ALL", "DISTINCT")
-        return mark(exp.Group(expressions=self.list_of(self._grouping)), first)
+        distinct = self.take_any("ALL", "DISTINCT") == "DISTINCT"
+        return mark(exp.Group(expressions=self.list_of(self._grouping), distinct=distinct or None), first)
 
     def _grouping(self) -> exp.Expression:
         """An expression, (), GROUPING SETS (…), CUBE (…) or ROLLUP (…)."""
@@ -180,56 +211,6 @@ class Queries(Relations):
             return mark(exp.Tuple(expressions=[]), token)
         return self.expression()
 
-    def _named_window(self) -> exp.Window:
-        name = self.identifier("the name of a window")
-        self.expect("AS")
-        window = self.window_specification()
-        window.set("this", name)
-        return window
-
-    def window_specification(self) -> exp.Window:
-        """([name] [PARTITION BY …] [ORDER BY …] [ROWS | RANGE …])"""
-        first = self.expect("(")
-        base = self.identifier("a window") if self.at_alias() else None
-        keys = self.list_of(self.expression) if self.take("PARTITION", "BY") else None
-        order = self.order() if self.at("ORDER", "BY") else None
-        spec = self._frame() if self.token.word in ("ROWS", "RANGE") else None
-        self.expect(")")
-        return mark(exp.Window(alias=base, partition_by=keys, order=order, spec=spec, over="OVER"), first)
-
-    def _frame(self) -> exp.WindowSpec:
-        first = self.advance()
-        if self.take("BETWEEN"):
-            start, start_side = self._bound()
-            self.expect("AND")
-            end, end_side = self._bound()
-        else:
-            (start, start_side), (end, end_side) = self._bound(), ("CURRENT ROW", None)
-        node = exp.WindowSpec(kind=first.word, start=start, start_side=start_side, end=end, end_side=end_side)
-        return mark(node, first)
-
-    def _bound(self) -> tuple[exp.Expression | str, str | None]:
-        """The bound of a frame, and whether it is PRECEDING or FOLLOWING (None for the current row)."""
-        if self.take("CURRENT", "ROW"):
-            return "CURRENT ROW", None
-        value: exp.Expression | str = "UNBOUNDED" if self.take("UNBOUNDED") else self.expression()
-        return value, self.one_of("PRECEDING", "FOLLOWING")
-
-    def order(self) -> exp.Order:
-        first = self.expect("ORDER", "BY")
-        return mark(exp.Order(expressions=self.list_of(self._ordered)), first)
-
-    def _ordered(self) -> exp.Ordered:
-        """Without NULLS FIRST or LAST, NULL is the smallest value, as in Flink."""
-        value = self.expression()
-        descending = self.take_any("ASC", "DESC") == "DESC"
-        nulls_first = not descending
-        if self.take("NULLS"):
-            nulls_first = self.take("FIRST")
-            if not nulls_first:
-                self.expect("LAST")
-        return exp.Ordered(this=value, desc=descending, nulls_first=nulls_first)
-
     def _order_and_limit(self, query: exp.Expression) -> None:
         if self.at("ORDER", "BY"):
             query.set("order", self.order())
@@ -246,9 +227,7 @@ class Queries(Relations):
             self.one_of("FIRST", "NEXT")
         if token.word == "LIMIT" and self.take("ALL"):
             return None
-        count = self.token
-        self.integer("a number of rows")
-        value = mark(exp.Literal(this=count.text, is_string=False), count)
+        value = self._count()
         if token.word == "LIMIT":
             return mark(exp.Limit(expression=value), token)
         rows = self.take_any("ROW", "ROWS")
@@ -258,3 +237,11 @@ class Queries(Relations):
             raise self.unexpected("expected ROWS ONLY")
         self.expect("ONLY")
         return mark(exp.Limit(expression=value), token)
+
+    def _count(self) -> exp.Expression:
+        """A whole number, or ? for one."""
+        token = self.token
+        if self.take("?"):
+            return mark(exp.Placeholder(), token)
+        self.integer("a number of rows")
+        return mark(exp.Literal(this=token.text, is_string=False), token)

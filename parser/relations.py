@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
-from parser.calls import call, table_name
+from parser.calls import call, qualified, table_name
 from parser.cursor import mark
-from parser.expressions import Expressions
+from parser.datatypes import begins_type, cast_target
+from parser.hints import hint
+from parser.nodes import Extension
+from parser.patterns import match_recognize
+from parser.pivots import pivot, sample, unpivot
 from parser.reserved import RESERVED
+from parser.windows import Windows
 
-_REFUSED = {
-    "TABLESAMPLE": "filter by a hash of the key, such as MOD(id, 10) = 0",
-    "MATCH_RECOGNIZE": "find the pattern with OVER aggregates or joins",
-    "PIVOT": "write one aggregate with FILTER (WHERE …) per column",
-    "UNPIVOT": "write UNION ALL of one SELECT per column",
-    "EXTEND": "declare the columns in CREATE TABLE",
-}
+# Words that are not reserved and stand behind a value, so that they begin no type.
+_AFTER_OPERAND = ("FORMAT", "IMMEDIATELY", "RESPECT", "IGNORE")
 
 
-class Relations(Expressions):
+class Relations(Windows):
     """Parses the FROM clause."""
 
     def values(self) -> exp.Values:
@@ -28,19 +27,12 @@ class Relations(Expressions):
     def table_name(self) -> exp.Table:
         return table_name(self)
 
-    def at_alias(self) -> bool:
-        """Whether a name without AS follows."""
-        return self.token.is_name and self.token.word not in RESERVED
-
     def hint(self) -> exp.Hint | None:
-        if self.token.token_type is not TokenType.HINT:
-            return None
-        token = self.advance()
-        return mark(exp.Hint(expressions=[exp.Var(this=token.text)]), token)
+        return hint(self)
 
     def sources(self) -> tuple[exp.Expression, list[exp.Join]]:
         """The first relation after FROM, and all that are joined to it, in order."""
-        source = self._relation()
+        source = self.relation()
         joins: list[exp.Join] = []
         while (join := self._join()) is not None:
             joins.append(join)
@@ -50,7 +42,7 @@ class Relations(Expressions):
         """`kind` is CROSS, INNER or absent (a comma), `side` LEFT, RIGHT or FULL, `method` NATURAL."""
         first = self.token
         if self.take(","):
-            return mark(exp.Join(this=self._relation()), first)
+            return mark(exp.Join(this=self.relation()), first)
         natural = self.take("NATURAL")
         side = self.take_any("LEFT", "RIGHT", "FULL")
         kind = self.take_any("OUTER") if side else self.take_any("INNER", "CROSS")
@@ -60,20 +52,25 @@ class Relations(Expressions):
             return None
         self.advance()
         join = exp.Join(
-            this=self._relation(),
+            this=self.relation(),
             side=side,
             kind=kind if kind == "CROSS" else None if side else "INNER",
             method="NATURAL" if natural else None,
         )
+        self._condition(join, kind != "CROSS" and not natural)
+        return mark(join, first)
+
+    def _condition(self, join: exp.Join, needed: bool) -> None:
         if self.take("ON"):
             join.set("on", self.expression())
         elif self.take("USING"):
             join.set("using", self.wrapped(lambda: self.identifier("a column")))
-        elif kind != "CROSS" and not natural:
+        elif needed:
             raise self.unexpected("expected ON or USING")
-        return mark(join, first)
 
-    def _relation(self) -> exp.Expression:
+    def relation(self) -> exp.Expression:
+        """One relation with all that can follow it, in the only order that there is: MATCH_RECOGNIZE, PIVOT, UNPIVOT,
+        its name, TABLESAMPLE."""
         first = self.token
         match first.word:
             case "(":
@@ -86,13 +83,22 @@ class Relations(Expressions):
                 node = self._table_function()
             case _:
                 node = self._table()
-        if self.token.word in _REFUSED:
-            raise self.unsupported(self.token.word, _REFUSED[self.token.word])
+        if self.token.word == "MATCH_RECOGNIZE":
+            node.set("match", match_recognize(self))
+        self._pivots(node)
         self._alias(node)
+        if self.token.word == "TABLESAMPLE":
+            node.set("sample", sample(self))
         return mark(node, first, self.previous)
 
+    def _pivots(self, node: exp.Expression) -> None:
+        pivots: list[exp.Expression] = [pivot(self)] if self.token.word == "PIVOT" else []
+        if self.token.word == "UNPIVOT":
+            pivots.append(unpivot(self))
+        if pivots:
+            node.set("pivots", pivots)
+
     def _alias(self, node: exp.Expression) -> None:
-        token = self.token
         named = self.take("AS")
         if not named and not self.at_alias():
             return
@@ -100,23 +106,34 @@ class Relations(Expressions):
         name = self.identifier("the name of a relation")
         columns = self.wrapped(lambda: self.identifier("a column")) if self.at("(") else None
         node.set("alias", mark(exp.TableAlias(this=name, columns=columns), token))
-        if self.token.word in _REFUSED:
-            raise self.unsupported(self.token.word, _REFUSED[self.token.word])
 
     def _parenthesised(self) -> exp.Expression:
-        """A query, or a join in parentheses: the latter is a Subquery whose `this` is a Table with `joins`."""
+        """A query, or a join in parentheses: the latter is a Subquery whose `this` is a relation with `joins`."""
         depth = self.depth
         self.deeper()
-        if self.at_query():
-            self.advance()
+        first = self.token
+        queried = self.at_query()
+        self.advance()
+        if queried:
             inner = self.query()
+            if self.token.word != ")" and type(inner) is exp.Subquery:
+                inner = self._joined(inner)
         else:
-            self.advance()
             inner, joins = self.sources()
             inner.set("joins", joins or None)
         self.expect(")")
         self.depth = depth
-        return exp.Subquery(this=inner)
+        return mark(exp.Subquery(this=inner), first, self.previous)
+
+    def _joined(self, source: exp.Expression) -> exp.Expression:
+        """Joins to a query in parentheses that stands first in parentheses of its own: ((SELECT 1) AS a JOIN b …)."""
+        self._pivots(source)
+        self._alias(source)
+        joins: list[exp.Join] = []
+        while (join := self._join()) is not None:
+            joins.append(join)
+        source.set("joins", joins or None)
+        return source
 
     def _lateral(self) -> exp.Expression:
         self.advance()
@@ -124,27 +141,32 @@ class Relations(Expressions):
             return exp.Lateral(this=self._table_function().this)
         if self.at("("):
             return exp.Lateral(this=self._parenthesised())
-        return exp.Lateral(this=self._function())
+        if self.at("UNNEST"):
+            return self._unnest()
+        return exp.Lateral(this=self.routine())
 
     def _table_function(self) -> exp.Expression:
         """TABLE(function(…)): the same as the function alone."""
         self.expect("TABLE", "(")
-        function = self._function()
+        self.take("SPECIFIC")
+        function = self.routine()
         self.expect(")")
         return exp.TableFromRows(this=function)
 
-    def _function(self) -> exp.Expression:
-        names = [self.name("the name of a table function")]
+    def routine(self) -> exp.Expression:
+        names = [self.name("the name of a function")]
         while self.take("."):
             names.append(self.name("a name"))
-        function = call(self, names[-1])
-        if names[:-1]:
-            function.meta["qualifiers"] = tuple(n.text for n in names[:-1])
-        return function
+        return qualified(names[:-1], call(self, names[-1]))
 
     def _unnest(self) -> exp.Expression:
         self.advance()
-        values = self.wrapped(self.expression)
+        if self.at("(", "SELECT") or self.at("(", "WITH"):
+            first = self.advance()
+            values: list[exp.Expression] = [mark(exp.Subquery(this=self.query()), first)]
+            self.expect(")")
+        else:
+            values = self.wrapped(self.expression)
         ordinality = self.take("WITH", "ORDINALITY")
         return exp.Unnest(expressions=values, offset=ordinality or None)
 
@@ -155,18 +177,63 @@ class Relations(Expressions):
         ahead = 0
         while self.peek(ahead).is_name and self.peek(ahead + 1).word == ".":
             ahead += 2
-        if self.peek(ahead).is_name and self.peek(ahead + 1).word == "(":
-            return exp.TableFromRows(this=self._function())
+        if self.peek(ahead).is_name and self.peek(ahead + 1).word == "(" and not self.declares(ahead + 1):
+            return exp.TableFromRows(this=self.routine())
+        table = self.target()
+        if self.at("FOR"):
+            table.set("version", self._system_time())
+        return table
+
+    def target(self) -> exp.Table:
+        """A table with its hints and additional columns, as it can also stand in UPDATE and DELETE."""
         table = self.table_name()
         options = self.hint()
         if options is not None:
             table.set("hints", [options])
-        if self.at("FOR"):
-            table.set("version", self._system_time())
+        extend = self.extension()
+        if extend:
+            table.set("extend", extend)
         return table
+
+    def changed_table(self) -> exp.Table:
+        """The table of UPDATE, DELETE or MERGE, perhaps with another name."""
+        first = self.token
+        table = self.target()
+        self._alias(table)
+        return mark(table, first, self.previous)
+
+    def extension(self) -> list[Extension]:
+        """[EXTEND] (name type, …), empty where there is none."""
+        if self.take("EXTEND") or (self.token.word == "(" and self.declares(0)):
+            return self.wrapped(self._extension)
+        return []
+
+    def declares(self, ahead: int) -> bool:
+        """Whether (name type, …) begins at the parenthesis so many tokens ahead."""
+        first = self.peek(ahead + 1)
+        if not first.is_name or first.word in RESERVED:
+            return False
+        ahead += 2
+        while self.peek(ahead).word == ".":
+            ahead += 2
+        following = self.peek(ahead)
+        return following.is_name and begins_type(following.word) and following.word not in _AFTER_OPERAND
+
+    def _extension(self) -> Extension:
+        first = self.token
+        parts = [self.identifier("a column")]
+        while self.take("."):
+            parts.append(self.identifier("a field"))
+        path: exp.Expression = exp.Column(this=parts[0])
+        for part in parts[1:]:
+            path = exp.Dot(this=path, expression=part)
+        target = cast_target(self)
+        if self.take("NOT", "NULL"):
+            target.set("kind", target.args["kind"].with_nullable(False))
+        return mark(Extension(this=path, to=target), first, self.previous)
 
     def _system_time(self) -> exp.Version:
         """FOR SYSTEM_TIME AS OF expression."""
         first = self.token
         self.expect("FOR", "SYSTEM_TIME", "AS", "OF")
-        return mark(exp.Version(this="TIMESTAMP", kind="AS OF", expression=self.expression()), first)
+        return mark(exp.Version(this="SYSTEM_TIME", expression=self.expression()), first)

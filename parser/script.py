@@ -12,12 +12,14 @@ from parser.lexer import Places
 # An unclosed quote or comment takes all that follows, so that the statement after it is not run by accident.
 _PART = re.compile(
     r"""
-    (?P<space>\s++|(?:--|//)[^\n]*+|/\*(?!\+).*?\*/)
+    (?P<space>\s++|(?:--|//)[^\n\r]*+|/\*(?!\+).*?\*/)
+  | (?<![\w$])[eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z)
   | '[^']*+(?:'|\Z)
   | `[^`]*+(?:`|\Z)
   | /\*(?:.*?\*/|.*+)
   | (?P<end>;)
   | (?P<word>[^\W\d][\w$]*+)
+  | [\d(),.=<>*+]++
   | .
     """,
     re.VERBOSE | re.DOTALL,
@@ -59,7 +61,7 @@ def split(text: str) -> list[Piece]:
         word = part.group().upper() if part.lastgroup == "word" else ""
         closing = word == "END" if fresh else closing and word == "END"
         fresh, end = False, part.end()
-        if len(words) < 8:
+        if len(words) < 12:
             words.append(word)
     _add(pieces, text, start, end, places)
     return pieces

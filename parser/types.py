@@ -39,7 +39,13 @@ class Root(Enum):
     ROW = "ROW"
     NULL = "NULL"
     VARIANT = "VARIANT"
+    # Types that a text can name and no plan has yet.
     BITMAP = "BITMAP"
+    RAW = "RAW"
+    STRUCTURED = "STRUCTURED"
+    ANY = "ANY"
+    TIME_LTZ = "TIME_LTZ"
+    NAMED = "NAMED"
 
     # Members are singletons: hashing by identity is three times cheaper, and plans hash many types.
     __hash__ = object.__hash__
@@ -56,10 +62,24 @@ class TimeAttribute(Enum):
 
 
 @dataclass(frozen=True)
+class Written:
+    """How a type was written where that says more than the type: the comments of a ROW's fields (None for a field
+    without one); the first and last unit of an INTERVAL and their precisions (None where not given); a character set."""
+
+    comments: tuple[str | None, ...] = ()
+    start: str = ""
+    end: str = ""
+    precisions: tuple[int | None, int | None] = (None, None)
+    charset: str = ""
+
+
+@dataclass(frozen=True)
 class DataType:
     """A SQL type. `precision` counts digits (DECIMAL) or fractional digits of a second (TIME, TIMESTAMP);
     `length` counts characters or bytes (MAX_LENGTH is unbounded); `children` are the types of an ARRAY's or
-    MULTISET's element, a MAP's key and value, or a ROW's fields, whose names are `names`."""
+    MULTISET's element, a MAP's key and value, or the fields of a ROW or STRUCTURED type, whose names are `names`. The
+    class of a STRUCTURED or RAW type is `class_name`; the `names` of a RAW type are its serializer, those of a NAMED
+    type the parts of its name. `written` is what a text said beyond the type, and two types are equal without it."""
 
     root: Root
     nullable: bool = True
@@ -69,10 +89,13 @@ class DataType:
     children: tuple[DataType, ...] = ()
     names: tuple[str, ...] = ()
     time: TimeAttribute = field(default=TimeAttribute.NONE)
+    class_name: str = ""
+    written: Written | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.root.value, self.nullable, self.precision, self.scale, self.length, self.children))
+        parts = (self.root.value, self.nullable, self.precision, self.scale, self.length, self.children)
+        return hash((*parts, self.names, self.class_name))
 
     def __hash__(self) -> int:
         return self._hash
@@ -91,7 +114,7 @@ class DataType:
         return self is other or (
             self.root is other.root
             and (self.length, self.precision, self.scale) == (other.length, other.precision, other.scale)
-            and (self.children, self.names) == (other.children, other.names)
+            and (self.children, self.names, self.class_name) == (other.children, other.names, other.class_name)
         )
 
     @property
@@ -218,9 +241,24 @@ def _name(t: DataType) -> str:
         case Root.MAP:
             return f"MAP<{t.children[0]}, {t.children[1]}>"
         case Root.ROW:
-            return "ROW<" + ", ".join(f"`{n}` {c}" for n, c in zip(t.names, t.children, strict=True)) + ">"
+            return f"ROW<{_fields(t)}>"
+    return _other_name(t)
+
+
+def _other_name(t: DataType) -> str:
+    match t.root:
+        case Root.STRUCTURED:
+            return f"STRUCTURED<'{t.class_name}'{', ' if t.names else ''}{_fields(t)}>"
+        case Root.RAW:
+            return f"RAW('{t.class_name}', '{t.names[0]}')"
+        case Root.NAMED:
+            return ".".join(f"`{n}`" for n in t.names)
     name: str = t.root.value
     return name
+
+
+def _fields(t: DataType) -> str:
+    return ", ".join(f"`{n}` {c}" for n, c in zip(t.names, t.children, strict=True))
 
 
 # SQL root -> (Arrow, JSON, Spark): how columns hold values of a type, what they are in JSON (as `sqlengine.formats`

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from parser.errors import Position, UnknownObject, UnsupportedError
-from parser.statements import Describe, Name, Show
+from parser.statements import Describe, Name, Show, ShowCreate
 from parser.types import BOOLEAN, STRING, Column, Schema
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Table, View
 from sqlengine.batch import Batch, from_pydict
@@ -32,24 +32,51 @@ def one_column(name: str, values: Sequence[str]) -> Batch:
 def show(catalog: Catalog, statement: Show) -> Batch:
     """SHOW …; what it cannot show is refused by name."""
     what = statement.what
-    if what in ("CREATE TABLE", "CREATE VIEW", "COLUMNS"):
-        held = _held(catalog, statement.name or (), statement.subject)
-        return one_column("result", [create_text(held)]) if what != "COLUMNS" else describe(catalog, held.name)
+    if what == "COLUMNS":
+        return describe(catalog, statement.name or (), statement.subject)
     lists: dict[str, tuple[str, Callable[[], Sequence[str]]]] = {
         "TABLES": ("table name", lambda: sorted(catalog.names(Table) + catalog.names(View))),
         "VIEWS": ("view name", lambda: catalog.names(View)),
         "FUNCTIONS": ("function name", lambda: sorted({*map(str.lower, function_names()), *catalog.names(Function)})),
-        "USER FUNCTIONS": ("function name", lambda: catalog.names(Function)),
+        "USER_FUNCTIONS": ("function name", lambda: catalog.names(Function)),
         "CATALOGS": ("catalog name", lambda: sorted({c for c, _ in catalog.databases})),
         "DATABASES": ("database name", lambda: sorted(d for c, d in catalog.databases if c == catalog.catalog)),
-        "CURRENT CATALOG": ("current catalog name", lambda: [catalog.catalog]),
-        "CURRENT DATABASE": ("current database name", lambda: [catalog.database]),
+        "CURRENT_CATALOG": ("current catalog name", lambda: [catalog.catalog]),
+        "CURRENT_DATABASE": ("current database name", lambda: [catalog.database]),
     }
     if what not in lists:
-        raise UnsupportedError(f"SHOW {what} is not supported here", position=statement.position)
+        shown = what.replace("_", " ")
+        hint = _HINTS.get(what)
+        raise UnsupportedError(f"SHOW {shown} is not supported here", hint=hint, position=statement.position)
     name, values = lists[what]
-    pattern = None if statement.like is None else statement.like.replace("%", "*").replace("_", "?")
-    return one_column(name, [v for v in values() if pattern is None or fnmatchcase(v, pattern)])
+    return one_column(name, [v for v in values() if _matches(v, statement)])
+
+
+_HINTS = {
+    "MODULES": "use SHOW FUNCTIONS",
+    "FULL_MODULES": "use SHOW FUNCTIONS",
+    "PROCEDURES": "use SHOW FUNCTIONS",
+    "MODELS": "use SHOW FUNCTIONS",
+    "PARTITIONS": "tables have no partitions here",
+    "JARS": "there is no JVM here: write functions in Python",
+    "CONNECTIONS": "use SHOW CREATE TABLE",
+    "MATERIALIZED_TABLES": "use SHOW TABLES",
+}
+
+
+def _matches(value: str, statement: Show) -> bool:
+    """Whether [NOT] LIKE or ILIKE lets the name through."""
+    if statement.like is None:
+        return True
+    pattern = statement.like.replace("%", "*").replace("_", "?")
+    if statement.ignore_case:
+        value, pattern = value.lower(), pattern.lower()
+    return fnmatchcase(value, pattern) is not statement.negated
+
+
+def show_create(catalog: Catalog, statement: ShowCreate) -> Batch:
+    """SHOW CREATE TABLE or VIEW."""
+    return one_column("result", [create_text(_held(catalog, statement.name, statement.subject))])
 
 
 def describe(catalog: Catalog, name: Name, position: Position | None = None) -> Batch:

@@ -27,6 +27,7 @@ from parser.statements import (
 )
 from planner import bind, optimize
 from planner.binder.scalars import user_function
+from planner.binder.unsupported import refuse
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
@@ -135,6 +136,7 @@ def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: L
 
 def _apply(script: _Script, statement: Statement) -> None:
     try:
+        refuse(statement)
         match statement:
             case Set() if statement.key is not None:
                 _set(script, statement.key, statement.value or "")

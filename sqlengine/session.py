@@ -23,19 +23,21 @@ from parser.statements import (
     Reset,
     Set,
     Show,
+    ShowCreate,
     Statement,
     StatementSet,
     Use,
 )
 from parser.types import Schema
 from planner import bind, optimize
+from planner.binder.unsupported import refuse
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
 from planner.merge import Graph, merge
 from planner.optimizer import disabled_passes
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
-from sqlengine.describe import describe, describe_function, one_column, show
+from sqlengine.describe import describe, describe_function, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
@@ -129,6 +131,7 @@ class Session:
         return good
 
     def _execute(self, number: int, statement: Statement) -> None:
+        refuse(statement)
         match statement:
             case Query():
                 self._query(number, statement)
@@ -136,7 +139,7 @@ class Session:
                 self._insert(number, statement)
             case Explain():
                 self._explain(number, statement)
-            case Show() | Describe():
+            case Show() | ShowCreate() | Describe():
                 self._table(number, self._show(statement))
             case _:
                 self._define(statement)
@@ -201,11 +204,13 @@ class Session:
         text = explain_sinks(plans, disabled_passes(self.settings))
         self._table(number, one_column("result", [text]))
 
-    def _show(self, statement: Show | Describe) -> Batch:
+    def _show(self, statement: Show | ShowCreate | Describe) -> Batch:
         if isinstance(statement, Describe):
             if statement.function:
                 return describe_function(self.catalog, statement)
             return describe(self.catalog, statement.name, statement.subject)
+        if isinstance(statement, ShowCreate):
+            return show_create(self.catalog, statement)
         return show(self.catalog, statement)
 
     def _table(self, number: int, rows: Batch) -> None:

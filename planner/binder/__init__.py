@@ -21,6 +21,7 @@ from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
 from planner.binder.scope import Context, Load
+from planner.binder.unsupported import refuse
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
 from planner.zones import in_zone
@@ -48,6 +49,7 @@ def bind(
 
     The sink of a query has no table; that of an INSERT has a plan whose columns are the table's writable ones."""
     try:
+        refuse(statement)
         context = Context(catalog, settings, job, place, load=load)
         bound = _bind(statement, context)
         return tuple(in_zone(s, context.zone) for s in bound) if isinstance(bound, tuple) else bound

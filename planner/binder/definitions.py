@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from parser.datatypes import check_type
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, CreateTable, CreateView, WatermarkDefinition
 from parser.types import Column, DataType, Schema, TimeAttribute
+from parser.writer import write, write_backticked
 from planner.binder import pool
 from planner.binder.relations import bind_query, renamed
 from planner.binder.scalars import bind_scalar
@@ -44,7 +46,7 @@ def bind_table(statement: CreateTable, context: Context) -> Table:
         watermark,
         statement.primary_key,
         statement.temporary,
-        {c.name: c.text for c in statement.columns if c.kind is ColumnKind.COMPUTED},
+        {c.name: write_backticked(c.expression) for c in statement.columns if c.expression is not None},
     )
 
 
@@ -62,6 +64,7 @@ def _declared(statement: CreateTable) -> dict[str, DataType]:
             message = f"primary key column '{column.name}' is not a physical column"
             raise PlanError(message, position=column.position or statement.position)
         if column.type is not None:
+            check_type(column.type, column.type_position)
             types[column.name] = (
                 column.type.with_nullable(False) if column.name in statement.primary_key else column.type
             )
@@ -115,7 +118,7 @@ def _watermark(
             hint=f"write WATERMARK FOR {column} AS {column} - INTERVAL '5' SECOND",
             position=position_of(definition.expression) or where,
         )
-    return Watermark(column, expression, definition.text)
+    return Watermark(column, expression, write_backticked(definition.expression))
 
 
 def _with_time_attribute(schema: Schema, column: str) -> Schema:
@@ -134,7 +137,7 @@ def bind_view(statement: CreateView, context: Context) -> View:
     if plan.schema.names != query.names:
         columns = zip(query.names, plan.schema, strict=True)
         plan = Project(plan, tuple((n, pool.column(c.name, c.type)) for n, c in columns))
-    return View(context.catalog.resolve(statement.name), plan, statement.sql, statement.temporary)
+    return View(context.catalog.resolve(statement.name), plan, write(statement), statement.temporary)
 
 
 def bind_function(statement: CreateFunction, context: Context) -> Function:

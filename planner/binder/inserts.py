@@ -57,13 +57,14 @@ def _targets(statement: Insert, columns: Sequence[Column]) -> list[Column]:
     if not statement.columns:
         return list(columns)
     known = {c.name: c for c in columns}
-    for index, (name, place) in enumerate(zip(statement.columns, statement.places, strict=True)):
+    names = [name for (name,) in statement.columns]
+    for index, (name, place) in enumerate(zip(names, statement.places, strict=True)):
         if name not in known:
             hint = did_you_mean(name, list(known), "column")
             raise PlanError(f"unknown target column '{name}'", hint=hint, position=place)
-        if name in statement.columns[:index]:
+        if name in names[:index]:
             raise PlanError(f"target column '{name}' is named twice", position=place)
-    return [known[name] for name in statement.columns]
+    return [known[name] for name in names]
 
 
 def _check_count(statement: Insert, table: Table, query: Query, targets: Sequence[Column]) -> None:

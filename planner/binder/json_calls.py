@@ -49,7 +49,7 @@ def _value(node: exp.Expression, place: Place) -> Scalar:
 def _word(behaviour: exp.Expression | None, missing: str, value: str = "") -> str:
     if behaviour is None:
         return missing
-    return behaviour.name if isinstance(behaviour, exp.Var) else value
+    return behaviour.name.replace("_", " ") if isinstance(behaviour, exp.Var) else value
 
 
 def _query(node: exp.Expression, place: Place) -> Scalar:
@@ -57,12 +57,13 @@ def _query(node: exp.Expression, place: Place) -> Scalar:
     args = _bound(plain, place)
     if clauses:
         returning = type_of(clauses["RETURNING"]) if "RETURNING" in clauses else STRING
-        words = [str(returning.plain), _word(clauses.get("WRAPPER"), "WITHOUT")]
+        words = [str(returning.plain), _WRAPPERS[_word(clauses.get("WRAPPER"), "WITHOUT")]]
         words += [_behaviour(node, clauses, n, _STRUCTURES) for n in ("ON_EMPTY", "ON_ERROR")]
         args += map(literals.text, words)
     return function_call("JSON_QUERY", tuple(args), node)
 
 
+_WRAPPERS = {"WITHOUT": "WITHOUT", "CONDITIONAL": "WITH CONDITIONAL", "UNCONDITIONAL": "WITH UNCONDITIONAL"}
 _STRUCTURES = ("NULL", "ERROR", "EMPTY ARRAY", "EMPTY OBJECT")
 _TRUTHS = ("FALSE", "TRUE", "UNKNOWN", "ERROR")
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from parser.datatypes import type_of
 from parser.dialect import position_of
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from parser.literals import UNITS, interval_value
 from parser.types import (
     BIGINT,
@@ -33,6 +33,7 @@ _BIGINT = BIGINT.with_nullable(False)
 _DOUBLE = DOUBLE.with_nullable(False)
 _BOOLEAN = BOOLEAN.with_nullable(False)
 _INTERVALS = {t.root: t.with_nullable(False) for t in (INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH)}
+_POINTS = (Root.DATE, Root.TIME, Root.TIMESTAMP)
 _EPOCH = date(1970, 1, 1).toordinal()
 _NANOSECONDS_PER = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -109,6 +110,12 @@ def retyped(value: Literal, kind: DataType) -> Literal | None:
 
 def interval(node: exp.Expression) -> Literal:
     assert isinstance(node, exp.Interval)
+    if "value" not in node.meta:
+        raise UnsupportedError(
+            "INTERVAL of an expression is not supported",
+            hint="multiply an interval of one unit: n * INTERVAL '1' SECOND",
+            position=position_of(node),
+        )
     root, value = interval_value(node)
     return pool.literal(value, _INTERVALS[root])
 
@@ -125,6 +132,11 @@ def unit_of(name: str, whole: bool = True) -> Literal:
 def point(node: exp.Cast) -> Literal:
     """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives."""
     kind = type_of(node.args["to"])
+    if kind.root not in _POINTS:
+        hint = "write CAST('…' AS TIMESTAMP_LTZ(3)), or TIMESTAMP '…'"
+        raise UnsupportedError(
+            f"a literal of type {kind.plain} is not supported", hint=hint, position=position_of(node)
+        )
     written = node.this.name
     if kind.root is Root.DATE:
         return pool.literal(_days(written), kind)

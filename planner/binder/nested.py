@@ -6,6 +6,8 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError
+from parser.literals import UNITS
+from parser.nodes import Difference
 from parser.types import Root
 from planner.binder import literals, refusals
 from planner.binder.scalars import BINDERS, CALLS, REWRITES, bind_scalar, function_call, qualifiers
@@ -105,9 +107,10 @@ def _conjunction(tests: list[Scalar], node: exp.Expression) -> Scalar:
 
 def _minus(node: exp.Expression, place: Place) -> Scalar:
     """(a - b) DAY: the time between; (a - b) MONTH: the whole months between."""
-    family, later, earlier = node.expressions
-    a, b = bind_scalar(later, place), bind_scalar(earlier, place)
-    if family.name != "MONTH":
+    a, b = bind_scalar(node.this, place), bind_scalar(node.args["expression"], place)
+    unit = node.args["unit"]
+    first = unit.this if isinstance(unit, exp.IntervalSpan) else unit
+    if not UNITS[first.name][0]:
         return function_call("TIMESTAMP MINUS", (a, b), node)
     months = function_call("TIMESTAMPDIFF", (literals.text("MONTH"), b, a), node)
     return function_call("*", (months, literals.unit_of("MONTH")), node)
@@ -122,6 +125,7 @@ def install() -> None:
             exp.Dot: _dot,
             exp.Column: _column,
             exp.Overlaps: _overlaps,
+            Difference: _minus,
         }
     )
     REWRITES.update(dict.fromkeys(("=", "<>", "IN"), _by_field))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from parser import nodes
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from udf.aggregates import aggregate_names
@@ -47,6 +48,26 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.RespectNulls: ("RESPECT NULLS", "leave it out"),
     exp.Kwarg: ("an argument by name", "give the arguments by position"),
     exp.Star: ("*", "name the columns"),
+    exp.ILike: ("ILIKE", "write LOWER(a) LIKE 'pattern in lower case'"),
+    exp.RegexpLike: ("RLIKE", "write REGEXP(a, 'pattern')"),
+    exp.WithinGroup: ("WITHIN GROUP", "order the rows in a query below"),
+    exp.Order: ("ORDER BY in a call", "order the rows in a query below"),
+    exp.Placeholder: ("a parameter '?'", "write the value"),
+    exp.Distinct: ("DISTINCT", "leave it out"),
+    nodes.SafeCast: ("SAFE_CAST", "use TRY_CAST"),
+    nodes.Unique: ("UNIQUE", "count the rows in a query below"),
+    nodes.FormatJson: ("FORMAT JSON", "wrap the text in JSON(…)"),
+    nodes.MultisetOperation: ("MULTISET UNION, INTERSECT and EXCEPT", "use functions of arrays"),
+    nodes.MemberOf: ("MEMBER OF", "use ARRAY_CONTAINS"),
+    nodes.SubmultisetOf: ("SUBMULTISET OF", "use functions of arrays"),
+    nodes.PeriodPredicate: ("a predicate of periods", "compare the bounds: a_start < b_end AND b_start < a_end"),
+    nodes.SequenceValue: ("VALUE FOR a sequence", "use ROW_NUMBER, or number the events at their source"),
+    nodes.New: ("NEW", "use ROW(…)"),
+    nodes.CursorOf: ("CURSOR", "use a table argument: TABLE t"),
+    nodes.Jdbc: ("{fn …}", "call the function itself"),
+    nodes.Modified: ("RUNNING and FINAL", "they belong to MATCH_RECOGNIZE, which is not there either"),
+    nodes.Model: ("MODEL", "call a Python function: CREATE FUNCTION … LANGUAGE PYTHON"),
+    nodes.Separator: ("SEPARATOR", "give it as an argument"),
 }
 
 
@@ -97,6 +118,9 @@ _CLAUSES = {
     "laterals": ("LATERAL", "use scalar functions"),
     "version": ("FOR SYSTEM_TIME AS OF", "put what is joined into the events"),
     "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE …) per column"),
+    "match": ("MATCH_RECOGNIZE", "find the pattern with OVER aggregates or joins"),
+    "sample": ("TABLESAMPLE", "filter by a hash of the key, such as MOD(id, 10) = 0"),
+    "extend": ("EXTEND", "declare the columns in CREATE TABLE"),
 }
 
 
@@ -111,6 +135,24 @@ def check_clauses(node: exp.Expression, can_join: Callable[[exp.Expression], boo
         first = found[0] if isinstance(found, list) else found
         where = position_of(first) or position_of(node)
         raise UnsupportedError(f"{_named(first, what)} is not supported", hint=hint, position=where)
+    _check_words(node)
+
+
+def _check_words(node: exp.Expression) -> None:
+    """Refuses what a single word says: STREAM, RECURSIVE, GROUP BY DISTINCT."""
+    words = (
+        (node.args.get("kind") == "STREAM", "SELECT STREAM", "all queries over streams are continuous: leave it out"),
+        (_flag(node, "with_", "recursive"), "WITH RECURSIVE", "unroll it: Flink has no recursive queries either"),
+        (_flag(node, "group", "distinct"), "GROUP BY DISTINCT", "leave out what comes twice"),
+    )
+    for found, what, hint in words:
+        if found:
+            raise UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))
+
+
+def _flag(node: exp.Expression, clause: str, word: str) -> bool:
+    found = node.args.get(clause)
+    return isinstance(found, exp.Expression) and bool(found.args.get(word))
 
 
 def _named(node: exp.Expression, what: str) -> str:

@@ -184,7 +184,7 @@ def _items(
     if isinstance(node, exp.Alias):
         return [(node.alias, binder.bind(node.this))]
     inner = node
-    while isinstance(inner, exp.Paren) and "sign" not in inner.meta:
+    while isinstance(inner, exp.Paren):
         inner = inner.this
     return [(inner.name if isinstance(inner, exp.Column) else None, binder.bind(node))]
 

@@ -9,9 +9,11 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from parser.datatypes import type_of
+from parser.datatypes import check_type, type_of
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject
+from parser.literals import is_typed_literal
+from parser.nodes import Plus
 from parser.types import BIGINT, BOOLEAN, NULL, DataType, Root, TimeAttribute, time
 from planner.binder import literals, pool, refusals
 from planner.binder.scope import Place
@@ -203,9 +205,19 @@ def _not(node: exp.Expression, place: Place) -> Scalar:
 
 def _is(node: exp.Expression, place: Place, prefix: str = "IS ") -> Scalar:
     right = node.args["expression"]
+    if isinstance(right, exp.Var):
+        found = _is_of_kind(node, right.name, place)
+        return found if prefix == "IS " else function_call("NOT", (found,), node)
     if isinstance(right, exp.Null):
         return function_call(prefix + "NULL", (bind_scalar(node.this, place),), node)
     return function_call(prefix + ("TRUE" if right.this else "FALSE"), (bind_condition(node.this, place),), node)
+
+
+def _is_of_kind(node: exp.Expression, kind: str, place: Place) -> Scalar:
+    """IS JSON [VALUE | SCALAR | ARRAY | OBJECT]."""
+    if not kind.startswith("JSON_"):
+        raise refusals.of_expression(node, f"IS {kind.replace('_', ' ')}", "use CARDINALITY")
+    return function_call("IS JSON", (bind_scalar(node.this, place), literals.text(kind.removeprefix("JSON_"))), node)
 
 
 def _escape(node: exp.Expression, place: Place) -> Scalar:
@@ -244,20 +256,22 @@ def _case(node: exp.Expression, place: Place) -> Scalar:
 
 
 def _cast(node: exp.Expression, place: Place) -> Scalar:
-    if isinstance(node, exp.Cast) and node.meta.get("literal"):
+    if type(node) is exp.Cast and is_typed_literal(node):
         return literals.point(node)
     value = bind_scalar(node.this, place)
     unit = node.args["to"].meta.get("unit")
     if unit is not None and value.type.is_integer:
         return function_call("*", (value, literals.unit_of(unit, isinstance(value, Literal))), node)
     name = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
-    return cast(name, value, type_of(node.args["to"]), node)
+    target = type_of(node.args["to"])
+    check_type(target, position_of(node.args["to"]))
+    return cast(name, value, target, node)
 
 
-def _parenthesis(node: exp.Expression, place: Place) -> Scalar:
-    """In parentheses, or behind a plus, which takes what a minus takes."""
+def _plus(node: exp.Expression, place: Place) -> Scalar:
+    """A plus takes what a minus takes."""
     value = bind_scalar(node.this, place)
-    if node.meta.get("sign") == "+" and value.type.root is not Root.NULL:
+    if value.type.root is not Root.NULL:
         function_call("NEG", (value,), node)
     return value
 
@@ -296,7 +310,7 @@ def user_function(node: exp.Expression, catalog: Catalog) -> Function | None:
     """The user's function that a call means; None where it means one that is built in, or none at all."""
     if not isinstance(node, exp.Anonymous):
         return None
-    qualifiers: tuple[str, ...] = node.meta.get("qualifiers", ())
+    qualifiers = tuple(q.name for q in node.args.get("qualifiers") or ())
     built_in = registry.lookup(node.name) is not None or node.name in refusals.NOT_SCALAR
     return catalog.function((*qualifiers, node.name), built_in=built_in)
 
@@ -383,9 +397,12 @@ BINDERS: dict[type[exp.Expression], Binder] = {
     exp.Literal: _literal,
     exp.HexString: lambda n, p: literals.binary(n),
     exp.Boolean: lambda n, p: literals.boolean(n.this),
-    exp.Null: lambda n, p: literals.null(BOOLEAN if n.meta.get("unknown") else NULL),
+    exp.Null: lambda n, p: literals.null(BOOLEAN if n.args.get("kind") else NULL),
+    exp.National: lambda n, p: literals.text(n.this.name),
+    exp.Introducer: lambda n, p: literals.text(n.args["expression"].name),
+    Plus: _plus,
     exp.Interval: lambda n, p: literals.interval(n),
-    exp.Paren: _parenthesis,
+    exp.Paren: lambda n, p: bind_scalar(n.this, p),
     exp.And: _junction(exp.And, "AND"),
     exp.Or: _junction(exp.Or, "OR"),
     exp.Not: _not,

@@ -30,6 +30,9 @@ def bind_table_function(node: exp.Expression, context: Context, table: TableArgu
         raise UnsupportedError(
             "PARTITION BY of TUMBLE is not supported", hint="put the columns into GROUP BY", position=position_of(node)
         )
+    if arguments["DATA"].args.get("order"):
+        hint = "leave it out: windows take rows in any order"
+        raise UnsupportedError("ORDER BY of TUMBLE is not supported", hint=hint, position=position_of(node))
     query = table(arguments["DATA"], context)
     time = _descriptor(arguments["TIMECOL"], query, context)
     place = Place(context, Scope(), "TUMBLE")

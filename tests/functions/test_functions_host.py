@@ -92,8 +92,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 
 def load(library: Library, name: str) -> UserFunction:
-    where = {"position": Position(1, 1), "sql": ""}
-    user = library.load(CreateFunction(("f",), f"hosted.{name}", "PYTHON", **where), {})
+    user = library.load(CreateFunction(("f",), f"hosted.{name}", "PYTHON", position=Position(1, 1)), {})
     library.activate([user])
     return user
 

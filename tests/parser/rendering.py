@@ -9,8 +9,11 @@ from enum import Enum
 from sqlglot import exp
 
 from parser.statements import Statement
+from parser.types import DataType
 
-_HIDDEN = ("position", "sql")
+_HIDDEN = ("position", "subject", "places", "type_position")
+# Lists that only have parts of one kind: its name says enough.
+_PLURALS = ("columns constraints partition partitions options emit inserts assignments resources").split()
 
 
 def render_statement(statement: Statement) -> str:
@@ -26,13 +29,14 @@ def render_tree(node: object) -> str:
             return str(node.name)
         case exp.Literal():
             return f"'{node.this}'" if node.is_string else str(node.this)
-        case exp.DataType():
-            return f"<{node.meta['type']}>" if "type" in node.meta else _call(node)
+        case exp.DataType() if "kind" in node.args:
+            return f"<{node.args['kind']}>"
         case exp.Var() | exp.Boolean() | exp.HexString():
             return f"{type(node).__name__}:{node.this}"
         case exp.Anonymous():
-            return f"{node.this}({', '.join(map(render_tree, node.expressions))})"
-        case exp.Interval():
+            name = ".".join([*(q.name for q in node.args.get("qualifiers") or ()), str(node.this)])
+            return f"{name}({', '.join(map(render_tree, node.expressions))})"
+        case exp.Interval() if "value" in node.meta:
             return f"Interval:{node.meta['value']}{' months' if node.meta['months'] else ' ms'}"
         case exp.Expression():
             return _call(node)
@@ -54,7 +58,7 @@ def _call(node: exp.Expression) -> str:
 
 def _lines(label: str, value: object, depth: int) -> Iterator[str]:
     indent = "  " * depth
-    if is_dataclass(value) and not isinstance(value, type) and type(value).__module__ == "parser.statements":
+    if is_dataclass(value) and not isinstance(value, type | DataType):
         kind = type(value).__name__
         yield f"{indent}{label}" if label in (kind, "watermark") else f"{indent}{label}: {kind}"
         for field in fields(value):
@@ -64,7 +68,12 @@ def _lines(label: str, value: object, depth: int) -> Iterator[str]:
                 yield from _lines(field.name, part, depth + 1)
     elif isinstance(value, tuple) and value and is_dataclass(value[0]):
         for part in value:
-            yield from _lines(type(part).__name__, part, depth)
+            kind = type(part).__name__
+            yield from _lines(kind if label in _PLURALS else label, part, depth)
+    elif isinstance(value, tuple) and value and isinstance(value[0], tuple) and is_dataclass(value[0][0]):
+        for part in value:
+            yield f"{indent}{label}"
+            yield from _lines("partition", part, depth + 1)
     elif isinstance(value, Mapping):
         yield f"{indent}{label}: " + ", ".join(f"{k!r} = {v!r}" for k, v in value.items())
     else:
@@ -73,7 +82,14 @@ def _lines(label: str, value: object, depth: int) -> Iterator[str]:
 
 def _scalar(value: object) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_item, value))
     if isinstance(value, Enum):
         return str(value.value)
     return render_tree(value) if isinstance(value, exp.Expression) else str(value)
+
+
+def _item(value: object) -> str:
+    """A part of a list: a name with its dots, a tree, or anything else."""
+    if isinstance(value, exp.Expression):
+        return render_tree(value)
+    return ".".join(value) if isinstance(value, tuple) else str(value)

@@ -15,10 +15,13 @@ from parser import parse, parse_condition, parse_pieces
 from parser.dialect import Flink, position_of
 from parser.errors import SqlError
 from parser.statements import Insert, Query, Statement
+from parser.writer import write
+from tests.conformance.statements import atoms
 from tests.parser.cases import read
 
 HERE = Path(__file__).parent
-STATEMENTS = [case.sql for path in sorted((HERE / "statements").glob("*.sql")) for case in read(path)]
+FOLDERS = (HERE / "statements", HERE / "wanted")
+STATEMENTS = [case.sql for folder in FOLDERS for path in sorted(folder.glob("*.sql")) for case in read(path)]
 EXPRESSIONS = [case.sql for path in sorted((HERE / "expressions").glob("*.sql")) for case in read(path)]
 BAD = [case.sql for path in sorted((HERE.parent / "errors" / "parser").glob("*.sql")) for case in read(path)]
 WORDS = "( ) [ ] , . ; ' ` < > = * - /* */ /*+ -- \n \\ 1 1e 0x X' NOT IN IS AS FROM SELECT CASE END TABLE ROW < a.b"
@@ -37,6 +40,7 @@ def mutated(draw: st.DrawFn) -> str:
 
 
 def _check(text: str) -> None:
+    """Statements or errors come of it; what is written of a statement reads as the same."""
     lines = text.split("\n")
     for found in parse_pieces(text):
         if isinstance(found, SqlError):
@@ -44,6 +48,7 @@ def _check(text: str) -> None:
             assert 1 <= found.position.column <= len(lines[found.position.line - 1]) + 1
         else:
             assert isinstance(found, Statement)
+            assert parse(write(found)) == [found], write(found)
 
 
 @settings(deadline=1000, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
@@ -74,6 +79,24 @@ NESTED = [
     ("{}SELECT 1{}", "(", ")"),
     ("SELECT 1 FROM t GROUP BY {}a{}", "ROLLUP (", ")"),
     ("SELECT {}1{}", "JSON_OBJECT('a' VALUE ", ")"),
+    ("SELECT {}1{}", "ARRAY[", "]"),
+    ("SELECT {}1{}", "TRIM(BOTH 'a' FROM ", ")"),
+    ("SELECT {}1{}", "CAST(", " AS INT)"),
+    ("SELECT {}1{}", "ROW(", ", 1)"),
+    ("SELECT a{}1{}", "[b", "]"),
+    ("SELECT CAST(a AS {}INT{})", "STRUCTURED<'C', a ", ">"),
+    ("SELECT CAST(a AS {}INT{})", "MAP<INT, ", ">"),
+    ("SELECT CAST(a AS {}INT{})", "ROW(a ", ")"),
+    ("SELECT f({}TABLE t{})", "f(TABLE t, ", ")"),
+    ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN ({}A{}) DEFINE A AS TRUE)", "(", ")"),
+    ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN ({}A{}) DEFINE A AS TRUE)", "{- ", " -}"),
+    ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN ({}A{}) DEFINE A AS TRUE)", "PERMUTE (B, ", ")"),
+    ("SELECT * FROM t JOIN {}u{} ON TRUE", "(u JOIN ", " ON TRUE)"),
+    ("SELECT {}1{}", "{fn f(", ")}"),
+    ("SELECT {}1{}", "(SELECT ", ")"),
+    ("WITH a AS {}(SELECT 1){} SELECT 1", "(WITH a AS ", " SELECT 1)"),
+    ("INSERT INTO t (a) {}SELECT 1{}", "(", ")"),
+    ("EXPLAIN {}SELECT 1{}", "(", ")"),
 ]
 
 
@@ -86,7 +109,10 @@ def test_nesting_is_bounded(frame: str, opening: str, closing: str) -> None:
         assert caught.value.position is not None
 
 
-@pytest.mark.parametrize("text", ["/*+", "/*", "X'", "'`", "a.", "${", "(", "`", ";", "1.", "-", "a'"])
+@pytest.mark.parametrize(
+    "text",
+    ["/*+", "/*", "X'", "'`", "a.", "${", "(", "`", ";", "1.", "-", "a'", "e'\\", "U&'", "_a'", "//", " \t", "a "],
+)
 def test_hostile_repetition_takes_linear_time(text: str) -> None:
     start = time.process_time()
     list(parse_pieces(text * 20_000))
@@ -101,6 +127,15 @@ def test_a_wide_condition_is_no_deep_one() -> None:
     assert count == 1100
 
 
+@pytest.mark.parametrize("operator", ["AND", "OR", "+", "||", "UNION ALL", "INTERSECT"])
+def test_long_chains_are_written(operator: str) -> None:
+    words = f" {operator} ".join(["SELECT 1"] * 1100) if operator.isupper() and len(operator) > 3 else ""
+    text = words or "SELECT " + f" {operator} ".join(["1"] * 1100)
+    (statement,) = parse(text)
+    (again,) = parse(write(statement))
+    assert atoms(again) == atoms(statement)
+
+
 def _text_at(text: str, node: exp.Expression) -> str:
     place = position_of(node)
     assert place is not None
@@ -113,8 +148,14 @@ def test_nodes_are_where_they_say(text: str) -> None:
     for statement in parse(script)[1:]:
         if isinstance(statement, (Query, Insert)):
             for node in statement.query.find_all(exp.Identifier, exp.Anonymous, exp.Literal):
+                if position_of(node) is None and isinstance(node, exp.Literal):
+                    continue  # what is meant where nothing is written: TRIM(a), A+
                 there = _text_at(script, node).upper().lstrip("`")
-                start = "'" if isinstance(node, exp.Literal) and node.is_string else node.name.upper()
+                start = (
+                    ("'", "U&'", "N'", "_UTF8'")
+                    if isinstance(node, exp.Literal) and node.is_string
+                    else node.name.upper()
+                )
                 assert there.startswith(start)
 
 

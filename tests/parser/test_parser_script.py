@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from parser import parse, parse_pieces
 from parser.errors import ParseError, SqlError
 from parser.script import split, substitute
-from parser.statements import Query, StatementSet
+from parser.statements import Insert, Query, StatementSet
 
 SCRIPTS = [
     ("", []),
@@ -55,7 +55,28 @@ def test_positions_count_in_the_whole_script() -> None:
     assert isinstance(statements, StatementSet)
     places = [query.position, statements.position, statements.inserts[0].position]
     assert [str(p) for p in places] == ["3:3", "3:13", "4:2"]
-    assert statements.inserts[0].sql == "INSERT INTO t SELECT a FROM u"
+
+
+@pytest.mark.parametrize(
+    ("script", "place", "length"),
+    [
+        ("INSERT INTO a.`b c` SELECT 1", "1:13", 7),
+        ("DROP TABLE IF EXISTS tt", "1:22", 2),
+        ("DESCRIBE EXTENDED t", "1:19", 1),
+        ("SHOW COLUMNS\nFROM a.b", "2:6", 3),
+        ("SHOW CREATE TABLE t", "1:19", 1),
+    ],
+)
+def test_statements_know_where_their_names_stand(script: str, place: str, length: int) -> None:
+    (statement,) = parse(script)
+    assert statement.subject is not None
+    assert (str(statement.subject), statement.subject.length) == (place, length)
+
+
+def test_target_columns_know_where_they_stand() -> None:
+    (statement,) = parse("INSERT INTO t (a,\n b.c) SELECT 1, 2")
+    assert isinstance(statement, Insert)
+    assert [str(p) for p in statement.places] == ["1:16", "2:2"]
 
 
 def test_substitute() -> None:

@@ -13,7 +13,9 @@ from tests.parser.rendering import render_statement, render_tree
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("path", sorted((HERE / "statements").glob("*.sql")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted([*(HERE / "statements").glob("*.sql"), *(HERE / "wanted").glob("*.sql")]), ids=lambda p: p.stem
+)
 def test_statements(path: Path, update: bool) -> None:
     check(path, lambda sql: "\n".join(map(render_statement, parse(sql))), update)
 

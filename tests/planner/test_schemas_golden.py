@@ -12,6 +12,7 @@ import pytest
 
 from parser import parse
 from parser.errors import SqlError
+from parser.script import split
 from parser.statements import Query
 from planner import bind, optimize
 from planner.catalog import Catalog
@@ -29,15 +30,16 @@ def goldens() -> list[dict[str, Any]]:
 def ours() -> Iterable[tuple[str, Any]]:
     """Each SELECT with its schema after binding and optimising, or 'refused'."""
     catalog = Catalog()
-    for statement in parse(SCRIPT.read_text()):
+    script = SCRIPT.read_text()
+    for statement, piece in zip(parse(script), split(script), strict=True):
         try:
             bound = bind(statement, catalog, {})
         except SqlError:
-            yield statement.sql, "refused"
+            yield piece.sql, "refused"
             continue
         if isinstance(statement, Query):
             assert isinstance(bound, tuple)
-            yield statement.sql, [[c.name, str(c.type)] for c in optimize(bound[0]).schema]
+            yield piece.sql, [[c.name, str(c.type)] for c in optimize(bound[0]).schema]
         else:
             assert not isinstance(bound, tuple)
             catalog = catalog.put(bound)
@@ -49,12 +51,13 @@ def test_schemas_are_those_of_flink() -> None:
 
 
 def recorded(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    statements = parse(SCRIPT.read_text())
+    script = SCRIPT.read_text()
+    statements, pieces = parse(script), split(script)
     answers: dict[str, Any] = {}
     for event in events:
         statement = statements[event["stmt"]]
         if isinstance(statement, Query) and event["kind"] in ("schema", "error"):
-            answers[statement.sql] = event["columns"] if event["kind"] == "schema" else "refused"
+            answers[pieces[event["stmt"]].sql] = event["columns"] if event["kind"] == "schema" else "refused"
     return answers
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from parser import parse
+from parser.script import split
 from parser.statements import Statement
 from planner import bind, explain
 from planner.catalog import Catalog
@@ -52,8 +53,9 @@ def before_and_after(plan: LogicalPlan, index: int) -> str:
 def test_plans(path: Path, update: bool) -> None:
     catalog = tables()
     parts = []
-    for statement in parse(path.read_text()):
-        parts += [f"{statement.sql}\n\n{text}\n" for text in plans(statement, path.parent.name, catalog)]
+    script = path.read_text()
+    for statement, piece in zip(parse(script), split(script), strict=True):
+        parts += [f"{piece.sql}\n\n{text}\n" for text in plans(statement, path.parent.name, catalog)]
     result = "\n".join(parts)
     expected = path.with_suffix(".plan")
     if update:

@@ -42,13 +42,6 @@ SELECT INTERVAL '1' YEAR TO DAY
 -->   | SELECT INTERVAL '1' YEAR TO DAY
 -->   |                             ^^^
 
-SELECT INTERVAL (a) SECOND
---> 1:17: syntax error: unexpected '('
--->   | SELECT INTERVAL (a) SECOND
--->   |                 ^
--->   detail: expected the interval's value in single quotes
--->   hint: multiply an interval of one unit: n * INTERVAL '1' SECOND
-
 SELECT CAST(a AS DECIMAL(39, 2))
 --> 1:26: syntax error: DECIMAL has 1 to 38 digits, and no more after the point than in all
 -->   | SELECT CAST(a AS DECIMAL(39, 2))

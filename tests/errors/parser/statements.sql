@@ -15,18 +15,6 @@ CREATE TABLE t (a INT) WITH ('a' = 'b', 'a' = 'c')
 -->   | CREATE TABLE t (a INT) WITH ('a' = 'b', 'a' = 'c')
 -->   |                                         ^^^
 
-CREATE TABLE t (a INT) WITH (connector = 'topic')
---> 1:30: syntax error: unexpected 'connector'
--->   | CREATE TABLE t (a INT) WITH (connector = 'topic')
--->   |                              ^^^^^^^^^
--->   detail: expected the name of an option in single quotes
-
-CREATE TABLE t (a INT, PRIMARY KEY (a))
---> 1:39: not supported: PRIMARY KEY without NOT ENFORCED is not supported
--->   | CREATE TABLE t (a INT, PRIMARY KEY (a))
--->   |                                       ^
--->   hint: write PRIMARY KEY … NOT ENFORCED: data is not checked
-
 CREATE TABLE t (a INT PRIMARY KEY NOT ENFORCED, PRIMARY KEY (a) NOT ENFORCED)
 --> 1:49: syntax error: the table has its primary key already
 -->   | CREATE TABLE t (a INT PRIMARY KEY NOT ENFORCED, PRIMARY KEY (a) NOT ENFORCED)
@@ -36,12 +24,6 @@ CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts, WATERMARK FOR ts AS ts)
 --> 1:58: syntax error: the table has its watermark already
 -->   | CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts, WATERMARK FOR ts AS ts)
 -->   |                                                          ^^^^^^^^^
-
-CREATE TABLE t WITH ('connector' = 'topic')
---> 1:44: syntax error: unexpected end of statement
--->   | CREATE TABLE t WITH ('connector' = 'topic')
--->   |                                            ^
--->   detail: expected the columns in parentheses
 
 BEGIN STATEMENT SET; SELECT 1; END;
 --> 1:22: syntax error: unexpected 'SELECT'
@@ -83,4 +65,4 @@ DROP t
 --> 1:6: syntax error: unexpected 't'
 -->   | DROP t
 -->   |      ^
--->   detail: expected TABLE, VIEW, FUNCTION
+-->   detail: expected TABLE, VIEW, FUNCTION, CATALOG, DATABASE, MODEL, CONNECTION, MATERIALIZED TABLE

@@ -115,25 +115,19 @@ SELECT a IS 1
 --> 1:13: syntax error: unexpected '1'
 -->   | SELECT a IS 1
 -->   |             ^
--->   detail: expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM
+-->   detail: expected NULL, TRUE, FALSE, UNKNOWN, DISTINCT FROM, JSON, EMPTY or A SET
 
 SELECT a NOT NULL
 --> 1:14: syntax error: unexpected 'NULL'
 -->   | SELECT a NOT NULL
 -->   |              ^^^^
--->   detail: expected BETWEEN, IN, LIKE, SIMILAR
+-->   detail: expected BETWEEN, IN, LIKE, ILIKE, RLIKE, SIMILAR, SUBMULTISET
 
 SELECT CASE END
 --> 1:13: syntax error: unexpected 'END'
 -->   | SELECT CASE END
 -->   |             ^^^
 -->   detail: expected an expression
-
-SELECT CAST(a AS INTERGER)
---> 1:18: syntax error: unknown type 'INTERGER'
--->   | SELECT CAST(a AS INTERGER)
--->   |                  ^^^^^^^^
--->   hint: did you mean INTEGER?
 
 SELECT CAST(a AS INT NOT NULL)
 --> 1:22: syntax error: unexpected 'NOT'
@@ -188,12 +182,6 @@ SELECT a FROM t LIMIT b
 -->   | SELECT a FROM t LIMIT b
 -->   |                       ^
 -->   detail: expected a number of rows
-
-SELECT f(SELECT 1)
---> 1:10: syntax error: unexpected 'SELECT'
--->   | SELECT f(SELECT 1)
--->   |          ^^^^^^
--->   detail: expected an expression
 
 SELECT DISTINCT FROM t
 --> 1:17: syntax error: unexpected 'FROM'

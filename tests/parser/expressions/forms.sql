@@ -41,7 +41,7 @@ EXISTS (SELECT 1 FROM t) AND a = (SELECT MAX(b) FROM t) AND a > ALL (SELECT b FR
 --> (And (And (Exists (Select [1] from_=(From (Table t)))) (EQ a (Subquery (Select [MAX(b)] from_=(From (Table t)))))) (GT a (All (Select [b] from_=(From (Table t))))))
 
 a IS NOT TRUE AND b IS FALSE AND c IS NOT UNKNOWN AND d IS NOT NULL
---> (And (And (And (Not (Is a Boolean:True)) (Is b Boolean:False)) (Not (Is c (Null)))) (Not (Is d (Null))))
+--> (And (And (And (Not (Is a Boolean:True)) (Is b Boolean:False)) (Not (Is c (Null kind=UNKNOWN)))) (Not (Is d (Null))))
 
 a IS NOT DISTINCT FROM b
 --> (NullSafeEQ a b)

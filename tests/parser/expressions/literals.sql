@@ -51,4 +51,4 @@ INTERVAL '2' QUARTER
 --> Interval:6 months
 
 TRUE OR FALSE OR UNKNOWN OR NULL
---> (Or (Or (Or Boolean:True Boolean:False) (Null)) (Null))
+--> (Or (Or (Or Boolean:True Boolean:False) (Null kind=UNKNOWN)) (Null))

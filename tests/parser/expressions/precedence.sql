@@ -125,7 +125,7 @@ a SIMILAR TO b || c
 --> (Neg (Neg a))
 
 + a
---> (Paren a)
+--> (Plus a)
 
 a - -1
 --> (Sub a (Neg 1))

@@ -3,6 +3,7 @@ CREATE VIEW v (a, b) COMMENT 'x' AS SELECT 1, 2;
 -->   name: v
 -->   columns: a, b
 -->   query: (Select [1 2])
+-->   comment: x
 
 CREATE TEMPORARY VIEW IF NOT EXISTS v AS SELECT * FROM t WHERE a = 1;
 --> CreateView
@@ -28,22 +29,17 @@ CREATE FUNCTION c.d.f AS 'org.F';
 
 INSERT INTO c.d.t (a, b) SELECT a, b FROM s;
 --> Insert
--->   subject: 1:13
 -->   target: c, d, t
 -->   columns: a, b
 -->   query: (Select [a b] from_=(From (Table s)))
--->   Position: 1:20
--->   Position: 1:23
 
 INSERT INTO t (SELECT 1);
 --> Insert
--->   subject: 1:13
 -->   target: t
 -->   query: (Subquery (Select [1]))
 
 INSERT INTO t VALUES (1, 'a'), (2, 'b;''c');
 --> Insert
--->   subject: 1:13
 -->   target: t
 -->   query: (Values [(Tuple [1 'a']) (Tuple [2 'b;'c'])])
 
@@ -53,18 +49,15 @@ EXECUTE STATEMENT SET BEGIN
 END;
 --> StatementSet
 -->   Insert
--->     subject: 2:15
 -->     target: a
 -->     query: (Select [1])
 -->   Insert
--->     subject: 3:15
 -->     target: b
 -->     query: (Select [(Case ifs=[(If x true=1)])])
 
 BEGIN STATEMENT SET; INSERT INTO a SELECT 1; END; SELECT 1;
 --> StatementSet
 -->   Insert
--->     subject: 1:34
 -->     target: a
 -->     query: (Select [1])
 --> Query
@@ -73,7 +66,6 @@ BEGIN STATEMENT SET; INSERT INTO a SELECT 1; END; SELECT 1;
 EXPLAIN CHANGELOG_MODE, ESTIMATED_COST INSERT INTO a SELECT 1;
 --> Explain
 -->   statement: Insert
--->     subject: 1:52
 -->     target: a
 -->     query: (Select [1])
 -->   details: CHANGELOG_MODE, ESTIMATED_COST
@@ -87,7 +79,6 @@ EXPLAIN STATEMENT SET BEGIN INSERT INTO a SELECT 1; END;
 --> Explain
 -->   statement: StatementSet
 -->     Insert
--->       subject: 1:41
 -->       target: a
 -->       query: (Select [1])
 
@@ -97,23 +88,21 @@ SHOW JOBS; DESCRIBE a.b; DESC EXTENDED t; USE CATALOG c; USE c.d;
 -->   what: TABLES
 -->   name: db
 -->   like: a%
---> Show
--->   what: CREATE VIEW
+--> ShowCreate
+-->   kind: VIEW
 -->   name: v
 --> Show
 -->   what: COLUMNS
 -->   name: t
 --> Show
--->   what: CURRENT CATALOG
+-->   what: CURRENT_CATALOG
 --> Show
--->   what: USER FUNCTIONS
+-->   what: USER_FUNCTIONS
 --> Show
 -->   what: JOBS
 --> Describe
--->   subject: 2:21
 -->   name: a, b
 --> Describe
--->   subject: 2:40
 -->   name: t
 -->   extended: True
 --> Use
@@ -143,12 +132,10 @@ CREATE FUNCTION f AS 'module.f' LANGUAGE PYTHON USING FILE 'functions/module.py'
 -->   language: PYTHON
 -->   file: functions/module.py
 --> Describe
--->   subject: 1:110
 -->   name: d, f
--->   function: True
+-->   kind: FUNCTION
 -->   extended: True
 --> Drop
--->   subject: 1:156
 -->   kind: FUNCTION
 -->   name: f
 -->   temporary: True

@@ -46,7 +46,7 @@ SELECT * FROM a JOIN b ON a.x = b.x LEFT OUTER JOIN c USING (y) CROSS JOIN d, e 
 
 SELECT * FROM o /*+ OPTIONS('a'='b') */ JOIN r FOR SYSTEM_TIME AS OF o.p AS s ON o.x = s.x
 --> Query
--->   query: (Select [(Star)] from_=(From (Table o hints=[(Hint [Var:OPTIONS('a'='b')])])) joins=[(Join (Table r version=(Version TIMESTAMP kind=AS OF o.p) alias=(TableAlias s)) kind=INNER on=(EQ o.x s.x))])
+-->   query: (Select [(Star)] from_=(From (Table o hints=[(Hint [OPTIONS((EQ 'a' 'b'))])])) joins=[(Join (Table r version=(Version SYSTEM_TIME o.p) alias=(TableAlias s)) kind=INNER on=(EQ o.x s.x))])
 
 SELECT * FROM t, LATERAL TABLE(f(t.a)) AS x (b), UNNEST(t.c) WITH ORDINALITY AS y (d, i), (a CROSS JOIN b)
 --> Query

@@ -15,7 +15,6 @@ CREATE TEMPORARY TABLE IF NOT EXISTS `default_catalog`.db.`my table` (
 ) COMMENT 'it''s a table'
 WITH ('connector' = 'topic', 'path' = 'c:\temp', 'empty' = '');
 --> CreateTable
--->   subject: 2:38
 -->   name: default_catalog, db, my table
 -->   ColumnDefinition
 -->     name: id
@@ -47,12 +46,10 @@ WITH ('connector' = 'topic', 'path' = 'c:\temp', 'empty' = '');
 -->     kind: computed
 -->     expression: (Mul price 2)
 -->     comment: twice
--->     text: `price` * 2
 -->   ColumnDefinition
 -->     name: proc
 -->     kind: computed
 -->     expression: PROCTIME()
--->     text: PROCTIME()
 -->   ColumnDefinition
 -->     name: offset
 -->     kind: metadata
@@ -67,30 +64,30 @@ WITH ('connector' = 'topic', 'path' = 'c:\temp', 'empty' = '');
 -->   watermark
 -->     column: ts
 -->     expression: (Sub ts Interval:5000 ms)
--->     text: `ts` - INTERVAL '5' SECOND
--->   primary_key: id, name
+-->   Constraint
+-->     columns: id, name
+-->     name: pk
+-->     enforced: False
 -->   options: 'connector' = 'topic', 'path' = 'c:\\temp', 'empty' = ''
 -->   temporary: True
 -->   if_not_exists: True
 -->   comment: it's a table
--->   key_position: 14:3
 
 CREATE TABLE t (id INT PRIMARY KEY NOT ENFORCED);
 --> CreateTable
--->   subject: 1:14
 -->   name: t
 -->   ColumnDefinition
 -->     name: id
 -->     kind: physical
 -->     type: INT
--->   primary_key: id
--->   key_position: 1:24
+-->   Constraint
+-->     columns: id
+-->     enforced: False
 
 CREATE TABLE t (a TIMESTAMP, b TIME, c CHAR, d VARBINARY(3), e BYTES, f DOUBLE PRECISION, g NUMERIC(5), h INT ARRAY,
   i MULTISET<INT>, j TIMESTAMP(9) WITHOUT TIME ZONE, k INTERVAL DAY(3) TO SECOND(3), l INTERVAL YEAR, m DEC, n REAL,
   o CHARACTER VARYING(7), p BOOLEAN, q DATE, r MAP<STRING, INT>, s STRING, t TINYINT, u SMALLINT, v FLOAT);
 --> CreateTable
--->   subject: 1:14
 -->   name: t
 -->   ColumnDefinition
 -->     name: a
@@ -183,7 +180,6 @@ CREATE TABLE t (a TIMESTAMP, b TIME, c CHAR, d VARBINARY(3), e BYTES, f DOUBLE P
 
 DROP TEMPORARY TABLE IF EXISTS a.b.c;
 --> Drop
--->   subject: 1:32
 -->   kind: TABLE
 -->   name: a, b, c
 -->   temporary: True
@@ -191,6 +187,5 @@ DROP TEMPORARY TABLE IF EXISTS a.b.c;
 
 DROP VIEW v;
 --> Drop
--->   subject: 1:11
 -->   kind: VIEW
 -->   name: v

@@ -423,11 +423,11 @@ WITH (type = 'rocketmq', topic.name = 'x')
 -->   ColumnDefinition
 -->     name: a
 -->     kind: physical
--->     type: VARCHAR(1)
+-->     type: STRING
 -->   ColumnDefinition
 -->     name: tag
 -->     kind: header
--->     type: VARCHAR(1)
+-->     type: STRING
 -->   ColumnDefinition
 -->     name: ts
 -->     kind: physical

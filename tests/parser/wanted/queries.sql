@@ -25,7 +25,7 @@ SELECT SUM(a) FILTER (WHERE b) OVER (PARTITION BY c ORDER BY d DESC ROWS BETWEEN
 
 SELECT * FROM TABLE(f(TABLE c.d.t PARTITION BY (a, b) ORDER BY ts DESC, in2 => TABLE u, uid => 'x', col => DESCRIPTOR(p, q), MODEL m.n)) AS r (x)
 --> Query
--->   query: (Select [(Star)] from_=(From (TableFromRows F((Table t db=d catalog=c partition=(Partition [a b]) order=(Order [(Ordered ts desc=True)])), (Kwarg Var:IN2 (Table u)), (Kwarg Var:UID 'x'), (Kwarg Var:COL DESCRIPTOR(p, q)), (Model n db=m)) alias=(TableAlias r columns=[x]))))
+-->   query: (Select [(Star)] from_=(From (TableFromRows F((Table t db=d catalog=c partition=(Partition [a b]) order=(Order [(Ordered ts desc=True)])), (Kwarg Var:in2 (Table u)), (Kwarg Var:uid 'x'), (Kwarg Var:col DESCRIPTOR(p, q)), (Model n db=m)) alias=(TableAlias r columns=[x]))))
 
 SELECT * FROM o JOIN r FOR SYSTEM_TIME AS OF o.pt AS d ON o.k = d.k, LATERAL TABLE(f(o.a)) AS x, UNNEST(o.b) WITH ORDINALITY AS y (p, q)
 --> Query
@@ -45,7 +45,7 @@ SELECT JSON_VALUE(a, '$.x' RETURNING INT DEFAULT 1 ON EMPTY ERROR ON ERROR), JSO
 
 SELECT a MULTISET UNION DISTINCT b, a MEMBER OF b, a IS A SET, a IS NOT JSON OBJECT, (a, b) OVERLAPS (c, d), PERIOD (a, b) IMMEDIATELY PRECEDES c, a RLIKE 'x', a NOT ILIKE 'y', (a - b) DAY TO SECOND, INTERVAL (a + 1) MINUTE, +a, N'x', _UTF8'y', U&'\00e9!' FROM t
 --> Query
--->   query: (Select [(MultisetOperation a b kind=UNION distinct=True) (MemberOf a b) (Is a Var:A_SET) (Not (Is a Var:JSON_OBJECT)) (Overlaps (Tuple [a b]) (Tuple [c d])) (PeriodPredicate PERIOD(a, b) c kind=IMMEDIATELY_PRECEDES) (RegexpLike a 'x') (Not (ILike a 'y')) (Difference a b unit=(IntervalSpan Var:DAY Var:SECOND)) (Interval (Paren (Add a 1)) unit=Var:MINUTE) (Plus a) (National x) (Introducer Var:UTF8 'y') 'é!'] from_=(From (Table t)))
+-->   query: (Select [(MultisetOperation a b kind=UNION distinct=True) (MemberOf a b) (Is a Var:A_SET) (Not (Is a Var:JSON_OBJECT)) (Overlaps (Tuple [a b]) (Tuple [c d])) (PeriodPredicate PERIOD(a, b) c kind=IMMEDIATELY_PRECEDES) (RegexpLike a 'x') (Not (ILike a 'y')) (Difference a b unit=(IntervalSpan Var:DAY Var:SECOND)) (Interval (Paren (Add a 1)) unit=Var:MINUTE) (Plus a) (National 'x') (Introducer Var:UTF8 'y') 'é!'] from_=(From (Table t)))
 
 SELECT STREAM CAST(a AS ROW<b INT, c ARRAY<STRING NOT NULL>>), TRY_CAST(a AS INTERVAL DAY(2) TO SECOND(3)), TRIM(LEADING FROM a), TRIM(a), POSITION('x' IN a FROM 2), EXTRACT(WEEK(MONDAY) FROM a), CEIL(a TO DAY), TIMESTAMPADD(MONTH, 1, a) FROM t
 --> Query

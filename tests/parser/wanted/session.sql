@@ -72,7 +72,7 @@ ADD JAR 'x.jar'; REMOVE JAR 'x.jar'; CALL c.d.p(1, x => 'y'); STOP JOB '12' WITH
 --> RemoveJar
 -->   path: x.jar
 --> Call
--->   call: c.d.P(1, (Kwarg Var:X 'y'))
+-->   call: c.d.P(1, (Kwarg Var:x 'y'))
 --> StopJob
 -->   job: 12
 -->   savepoint: True
