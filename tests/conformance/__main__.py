@@ -11,6 +11,7 @@ import click
 
 from tests.conformance.expressions import run_expressions
 from tests.conformance.sigma import SWITCHES, run_sigma
+from tests.conformance.statements import run_statements
 
 
 @click.group()
@@ -48,6 +49,22 @@ def expressions(path: Path, out: Path | None) -> None:
     unknown = f", {report.unknown} without expectation" if report.unknown else ""
     click.echo(f"{report.passed} passed, {report.failed} failed{unknown}")
     sys.exit(1 if report.failed else 0)
+
+
+@main.command()
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Write the SQL of each tree here, one JSON object a line.")
+def statements(path: Path, out: Path | None) -> None:
+    """Texts that must parse to trees, be written from them and read again (PATH: JSON lines with file and sql)."""
+    texts = []
+    for text in run_statements(path):
+        texts.append(text)
+        click.echo(text.line)
+    if out is not None:
+        out.write_text("".join(f"{text.json}\n" for text in texts), encoding="utf-8")
+    failed = sum(1 for text in texts if text.faults)
+    click.echo(f"{len(texts) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
