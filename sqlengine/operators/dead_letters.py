@@ -42,5 +42,13 @@ def letters(
 
 def describe(batch: Batch, row: int) -> str:
     """The row as a JSON object; values without a JSON form as text."""
-    values = {c.name: batch.columns[i][row].as_py() for i, c in enumerate(batch.schema)}
+    values = {c.name: _plain(batch.columns[i].slice(row, 1)) for i, c in enumerate(batch.schema)}
     return json.dumps(values, default=str, ensure_ascii=False)[:MAX_PAYLOAD]
+
+
+def _plain(one: pa.Array) -> object:
+    """The single value as Python has it; Arrow's text where Python cannot hold it (nanoseconds)."""
+    try:
+        return one[0].as_py()
+    except ValueError:
+        return one.cast(pa.string())[0].as_py() if pa.types.is_temporal(one.type) else one.to_string(indent=0)
