@@ -4,6 +4,7 @@ the last one counts, what follows the first value is not looked at, keys are wri
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
@@ -67,8 +68,8 @@ def quoted_json(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def write_json(value: Json) -> str:
-    """The value as text without blanks, keys in order."""
+def write_json(value: Json, number: Callable[[int | Decimal], str] = number_text, order: str = "utf-16-be") -> str:
+    """The value as text without blanks, numbers by `number`, keys in the order of their bytes in the encoding `order`."""
     match value:
         case None:
             return "null"
@@ -77,8 +78,8 @@ def write_json(value: Json) -> str:
         case str():
             return quoted_json(value)
         case int() | Decimal():
-            return number_text(value)
+            return number(value)
         case list():
-            return f"[{','.join(map(write_json, value))}]"
-    pairs = sorted(value.items(), key=lambda pair: pair[0].encode("utf-16-be", "surrogatepass"))
-    return "{" + ",".join(f"{quoted_json(k)}:{write_json(v)}" for k, v in pairs) + "}"
+            return f"[{','.join(write_json(v, number, order) for v in value)}]"
+    pairs = sorted(value.items(), key=lambda pair: pair[0].encode(order, "surrogatepass"))
+    return "{" + ",".join(f"{quoted_json(k)}:{write_json(v, number, order)}" for k, v in pairs) + "}"

@@ -14,7 +14,6 @@ from udf.vector import Vector
 
 _TEXTS = array(STRING)
 _MAP = map_of(STRING, STRING)
-TIMEOUT_S = 1.0
 
 
 def _split(value: str, delimiter: str) -> list[str]:

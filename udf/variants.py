@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from parser.types import DataType, Root
 from udf.arrays import RowError, map_text, row_errors
-from udf.json_text import Json, NotJson, quoted_json, read_json
+from udf.json_text import Json, NotJson, quoted_json, read_json, write_json
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom
 from udf.texts import float_text
@@ -23,19 +23,7 @@ _DIGITS = 38
 
 def write_variant(value: Json) -> str:
     """The written form."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quoted_json(value)
-        case int() | Decimal():
-            return _number(value)
-        case list():
-            return f"[{','.join(map(write_variant, value))}]"
-    pairs = sorted(value.items(), key=lambda pair: pair[0].encode("utf-8", "surrogatepass"))
-    return "{" + ",".join(f"{quoted_json(k)}:{write_variant(v)}" for k, v in pairs) + "}"
+    return write_json(value, _number, "utf-8")
 
 
 def _number(value: int | Decimal) -> str:
