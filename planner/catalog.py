@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from parser.errors import ObjectExists
 from parser.types import Column, Schema
+from planner.changelog import Changes
 from planner.scalar import Scalar
 from udf.user import UserFunction
 
@@ -56,6 +57,7 @@ class Table:
     watermark: Watermark | None = None
     primary_key: tuple[str, ...] = ()
     temporary: bool = False
+    changes: Changes = Changes.NONE
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property

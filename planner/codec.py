@@ -15,7 +15,7 @@ from typing import TypeAlias, cast, get_args, get_origin, get_type_hints
 import msgspec
 
 from planner.catalog import Catalog, Identifier, Table
-from planner.logical import Sink
+from planner.logical import LogicalPlan, Sink
 
 Packed: TypeAlias = None | bool | int | float | str | bytes | list["Packed"]
 Classes: TypeAlias = Mapping[str, type]
@@ -25,7 +25,7 @@ Classes: TypeAlias = Mapping[str, type]
 def classes() -> Classes:
     """Every dataclass and enumeration that a plan can hold, by name: what the annotations reach from a sink."""
     found: dict[str, type] = {}
-    waiting: list[object] = [Sink]
+    waiting: list[object] = [Sink, *_operations(LogicalPlan)]
     while waiting:
         hint = waiting.pop()
         if get_origin(hint) is not None or get_args(hint):
@@ -39,9 +39,22 @@ def classes() -> Classes:
     return found
 
 
+def _operations(base: type[LogicalPlan]) -> list[type[LogicalPlan]]:
+    """All classes below one."""
+    return [base, *(k for direct in base.__subclasses__() for k in _operations(direct))]
+
+
 @cache
 def _fields(kind: str) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(classes()[kind]) if f.init)
+    """Those that are given by position, then those by name."""
+    found = [f for f in dataclasses.fields(classes()[kind]) if f.init]
+    return tuple(f.name for by_name in (False, True) for f in found if bool(f.kw_only) is by_name)
+
+
+@cache
+def _by_name(kind: str) -> tuple[str, ...]:
+    """The fields that are given by name only."""
+    return tuple(f.name for f in dataclasses.fields(classes()[kind]) if f.init and f.kw_only)
 
 
 class Encoder:
@@ -106,7 +119,11 @@ class Decoder:
         known = _KINDS.get(cast(str, head))
         if known is not None:
             return known(self, packed)
-        found = classes()[cast(str, head)](*[self._unpack(p) if isinstance(p, list) else p for p in packed[1:]])
+        name = cast(str, head)
+        values = [self._unpack(p) if isinstance(p, list) else p for p in packed[1:]]
+        named = _by_name(name)
+        plain = len(values) - len(named)
+        found = classes()[name](*values[:plain], **dict(zip(named, values[plain:], strict=True)))
         self._objects.append(found)
         return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.logical import WindowAggregate
 from planner.merge import Graph
 
 
@@ -32,8 +31,9 @@ def cut(graph: Graph) -> tuple[Stage, ...]:
 
     for node in graph.in_order:
         inputs = [stage_of[i] for i in node.inputs]
-        if isinstance(node.plan, WindowAggregate):
-            stage = begin(node.plan.keys)
+        exchange = node.plan.exchange(0) if node.inputs else None
+        if exchange is not None:
+            stage = begin(exchange)
         elif not inputs:
             stage = begin(None)
         else:

@@ -12,11 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from planner.chunked import Chunked
-from planner.logical import STATEFUL, Filter, LogicalPlan, Scan, Sink, Union, Values
+from planner.logical import Filter, LogicalPlan, Sink, Values
 from planner.scalar import digest_of
-
-# A later job has such nodes of its own: what they hold, or have given, belongs to the jobs that they came with.
-_OWN = (*STATEFUL, Values)
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ class _Merger:
         return name
 
     def _create(self, name: str, plan: LogicalPlan, inputs: tuple[str, ...], birth: int) -> None:
-        shared = with_inputs(plan, tuple(self._draft(i).node.plan for i in inputs))
+        shared = plan.with_inputs([self._draft(i).node.plan for i in inputs])
         node = GraphNode(name, shared, inputs, frozenset(), birth, self.born)
         self.born += 1
         self.drafts[name] = _Draft(node)
@@ -162,8 +159,8 @@ class _Merger:
             self._draft(source).read_by(node, there=True)
 
     def _identify(self, plan: LogicalPlan, inputs: tuple[str, ...], mine: Mapping[str, int]) -> tuple[str, int]:
-        parts = (type(plan).__name__, *plan.parameters, *inputs)
-        if not isinstance(plan, _OWN):
+        parts = (*plan.identity, *inputs)
+        if not _is_own(plan):
             return digest_of(*parts), 0
         for birth in sorted(set(mine.values()) - {0}):
             name = digest_of(*parts, str(birth))
@@ -172,11 +169,6 @@ class _Merger:
         return digest_of(*parts, str(self.version)), self.version
 
 
-def with_inputs(plan: LogicalPlan, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-    """The node over other inputs; itself where they are the same objects."""
-    if all(a is b for a, b in zip(plan.inputs, inputs, strict=True)):
-        return plan
-    if isinstance(plan, Union):
-        return replace(plan, branches=inputs)
-    assert not isinstance(plan, Scan | Values)
-    return replace(plan, input=inputs[0])
+def _is_own(plan: LogicalPlan) -> bool:
+    """Whether a later job has such a node of its own: what it holds, or has given, belongs to the jobs it came with."""
+    return plan.stateful or isinstance(plan, Values)

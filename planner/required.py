@@ -6,21 +6,8 @@ import heapq
 from collections.abc import Iterable, Mapping
 
 from planner.chunked import Chunked
-from planner.logical import (
-    AssignWatermark,
-    Filter,
-    LogicalPlan,
-    Project,
-    Scan,
-    Sink,
-    TableFunction,
-    Union,
-    Values,
-    WindowAggregate,
-    WindowAssign,
-)
+from planner.logical import Names
 from planner.merge import Graph, GraphNode
-from planner.scalar import columns_of
 
 # By column of a node that somebody reads, how many nodes do.
 Reads = Mapping[str, int]
@@ -64,27 +51,12 @@ def _moved(reads: Reads, less: Iterable[str], more: Iterable[str]) -> Reads:
     return counts
 
 
-def _reads(graph: Graph, node: GraphNode | None, source: str, outputs: Reads) -> frozenset[str]:
-    return frozenset() if node is None else _read_by(node.plan, frozenset(outputs), graph.nodes[source].plan)
-
-
-def _read_by(plan: LogicalPlan, outputs: frozenset[str], source: LogicalPlan) -> frozenset[str]:
-    """Columns of `source` that the node reads to give `outputs`."""
-    match plan:
-        case Project():
-            return frozenset().union(*(columns_of(e) for n, e in plan.items if n in outputs))
-        case Filter():
-            return outputs | columns_of(plan.predicate)
-        case TableFunction():
-            return (outputs - {c.name for c in plan.columns}) | columns_of(plan.call)
-        case AssignWatermark():
-            return outputs | columns_of(plan.watermark.expression) | {plan.watermark.column}
-        case WindowAssign():
-            return (outputs - set(plan.names)) | {plan.window.time_column}
-        case WindowAggregate():
-            calls = (n for a in plan.aggregates for n in (a.argument, a.filter_column) if n is not None)
-            return frozenset((*plan.keys, *plan.window_columns, *calls))
-        case Union() | Sink():
-            return frozenset(source.schema.names)
-        case Scan() | Values():
-            return frozenset()
+def _reads(graph: Graph, node: GraphNode | None, source: str, outputs: Reads) -> Names:
+    """Columns of `source` that the node reads, by all ports at which it does."""
+    if node is None:
+        return frozenset()
+    plan = node.plan
+    if plan.whole:
+        return frozenset(graph.nodes[source].plan.schema.names)
+    ports = (port for port, name in enumerate(node.inputs) if name == source)
+    return frozenset[str]().union(*(plan.reads(frozenset(outputs), port) for port in ports))

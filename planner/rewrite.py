@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from parser.types import BOOLEAN, Schema
-from planner.logical import Filter, LogicalPlan, Project, TableFunction, Values
-from planner.merge import with_inputs
+from planner.logical import LogicalPlan
 from planner.scalar import Call, ColumnRef, Scalar, is_deterministic
 
 
@@ -17,7 +16,7 @@ def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> 
 
     def visit(node: LogicalPlan) -> LogicalPlan:
         if id(node) not in done:
-            done[id(node)] = rule(with_inputs(node, tuple(map(visit, node.inputs))))
+            done[id(node)] = rule(node.with_inputs([visit(i) for i in node.inputs]))
         return done[id(node)]
 
     return visit(plan)
@@ -25,21 +24,9 @@ def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> 
 
 def map_expressions(node: LogicalPlan, change: Callable[[Scalar], Scalar]) -> LogicalPlan:
     """The node with `change` applied to its expressions. A watermark's belong to the table and stay as they are."""
-    if isinstance(node, Filter):
-        predicate = change(node.predicate)
-        return node if predicate is node.predicate else replace(node, predicate=predicate)
-    if isinstance(node, Project):
-        items = tuple((name, change(e)) for name, e in node.items)
-        same = all(a is b for (_, a), (_, b) in zip(items, node.items, strict=True))
-        return node if same else replace(node, items=items)
-    if isinstance(node, TableFunction):
-        call = change(node.call)
-        return node if call is node.call or not isinstance(call, Call) else replace(node, call=call)
-    if isinstance(node, Values):
-        rows = tuple(tuple(map(change, r)) for r in node.rows)
-        same = all(a is b for r, s in zip(rows, node.rows, strict=True) for a, b in zip(r, s, strict=True))
-        return node if same else replace(node, rows=rows)
-    return node
+    before = node.expressions
+    after = [change(e) for e in before]
+    return node if all(a is b for a, b in zip(before, after, strict=True)) else node.with_expressions(after)
 
 
 def rewrite(expression: Scalar, rule: Callable[[Call], Scalar]) -> Scalar:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, Identifier, same_definition
-from planner.logical import STATEFUL
 from planner.merge import Graph
 from sqlengine.jobs import Job, Origin
 from sqlengine.planning import JobText, PlannedJob
@@ -102,8 +101,8 @@ def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:
 
 def state_report(old: Graph, new: Graph, job: str, was: str | None = None) -> tuple[StateReport, ...]:
     """What a change does to the state of one job, which was called `was` before."""
-    before = [i for i in old.jobs.get(was or job, ()) if isinstance(old.nodes[i].plan, STATEFUL)]
-    after = [i for i in new.jobs.get(job, ()) if isinstance(new.nodes[i].plan, STATEFUL)]
+    before = [i for i in old.jobs.get(was or job, ()) if old.nodes[i].plan.stateful]
+    after = [i for i in new.jobs.get(job, ()) if new.nodes[i].plan.stateful]
     report = []
     for node in after:
         plan = new.nodes[node].plan

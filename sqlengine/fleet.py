@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 from parser.errors import SqlError
-from planner.logical import LogicalPlan, Scan, Sink, calls_of
+from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
@@ -122,7 +122,7 @@ class Fleet:
     def callers(self, identity: str) -> frozenset[str]:
         """Jobs whose plans call a function."""
         graphs = [g.runner.graph for g in list(self.graphs.values())]
-        return frozenset(j for g in graphs for n in g.nodes.values() if identity in calls_of(n.plan) for j in n.jobs)
+        return frozenset(j for g in graphs for n in g.nodes.values() if identity in n.plan.functions for j in n.jobs)
 
     @property
     def problem(self) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from parser.errors import JobError, Position
-from planner.logical import STATEFUL, AssignWatermark, Filter, LogicalPlan, Project, Scan, Sink, Union
+from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, Sink, Union
 from planner.scalar import Scalar, find_position, walk
 from sqlengine.connectors.base import Source
 from sqlengine.dead_letters import Letter, Letters, Wanted
@@ -131,7 +131,7 @@ class _Judge:
         """No job has seen a malformed record: all statements over the table get it."""
         chosen = [s for s in self.sinks if any(self._is_table(p) for p in below(s))]
         for sink in chosen:
-            if any(isinstance(p, STATEFUL) for p in below(sink)):
+            if any(p.stateful for p in below(sink)):
                 raise JobError(_STATE)
             if any(isinstance(p, Union) or len(p.inputs) > 1 for p in below(sink)):
                 raise JobError("the statement reads several inputs, and the others have their rows already")
@@ -147,7 +147,7 @@ class _Judge:
         if len(chosen) < len(lost):
             raise JobError("the statement that lost the row is not in the job any more")
         for plan in (p for s in (*lost, *chosen) for p in below(s)):
-            if isinstance(plan, STATEFUL):
+            if plan.stateful:
                 raise JobError(_STATE)
             if not isinstance(plan, _LINEAR):
                 raise JobError(

@@ -46,7 +46,7 @@ def bind_table(statement: CreateTable, context: Context) -> Table:
         watermark,
         statement.primary_key,
         statement.temporary,
-        {c.name: write_backticked(c.expression) for c in statement.columns if c.expression is not None},
+        texts={c.name: write_backticked(c.expression) for c in statement.columns if c.expression is not None},
     )
 
 

@@ -11,22 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import (
-    AssignWatermark,
-    Filter,
-    LogicalPlan,
-    Project,
-    Scan,
-    TableFunction,
-    Values,
-    WindowAggregate,
-    WindowAssign,
-)
-from planner.merge import with_inputs
+from planner.logical import AssignWatermark, LogicalPlan, Names, Project, Scan, Values, WindowAssign
 from planner.rewrite import is_column, references
-from planner.scalar import columns_of
-
-Names = frozenset[str]
 
 
 def prune_projection(plan: LogicalPlan) -> LogicalPlan:
@@ -37,41 +23,28 @@ def prune_projection(plan: LogicalPlan) -> LogicalPlan:
 
 def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
     """The node with at least the columns `wanted`, in the order in which it had them."""
-    match node:
-        case Scan() | AssignWatermark() | Values():
-            return node
-        case Project():
-            return _project(node, wanted)
-        case Filter():
-            return with_inputs(node, (_prune(node.input, wanted | columns_of(node.predicate)),))
-        case TableFunction():
-            made = {c.name for c in node.columns}
-            return with_inputs(node, (_prune(node.input, (wanted - made) | columns_of(node.call)),))
-        case WindowAssign():
-            return _window_assign(node, wanted)
-        case WindowAggregate():
-            return with_inputs(node, (_prune(node.input, _read_by_aggregate(node)),))
-    # A union gives columns by position and a sink writes them all: their inputs keep every column.
-    return with_inputs(node, tuple(_prune(i, frozenset(i.schema.names)) for i in node.inputs))
+    if isinstance(node, Scan | AssignWatermark | Values):
+        return node
+    if isinstance(node, Project):
+        return _project(node, wanted)
+    read = [node.reads(wanted, port) for port in range(len(node.inputs))]
+    below = [_prune(source, names) for source, names in zip(node.inputs, read, strict=True)]
+    if node.whole or (isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)):
+        below = [_narrowed(source, names) for source, names in zip(below, read, strict=True)]
+    return node.with_inputs(below)
 
 
 def _project(node: Project, wanted: Names) -> LogicalPlan:
     kept = tuple((n, e) for n, e in node.items if n in wanted)
     if not kept:  # a batch without columns would lose its number of rows
         kept = (next((i for i in node.items if is_column(i[1])), node.items[0]),)
-    read = frozenset[str]().union(*(columns_of(e) for _, e in kept))
     pruned = node if len(kept) == len(node.items) else replace(node, items=kept)
-    return with_inputs(pruned, (_prune(node.input, read),))
+    return pruned.with_inputs([_prune(node.input, pruned.reads(wanted | {kept[0][0]}, 0))])
 
 
-def _window_assign(node: WindowAssign, wanted: Names) -> LogicalPlan:
-    read = (wanted - set(node.names)) | {node.window.time_column}
-    below = _prune(node.input, read)
-    if not isinstance(below, Scan | AssignWatermark | Project) and not read >= set(below.schema.names):
-        below = Project(below, references(below.schema, (n for n in below.schema.names if n in read)))
-    return with_inputs(node, (below,))
-
-
-def _read_by_aggregate(node: WindowAggregate) -> Names:
-    arguments = {c for a in node.aggregates for c in (a.argument, a.filter_column) if c is not None}
-    return frozenset(node.keys) | frozenset(node.window_columns) | arguments
+def _narrowed(below: LogicalPlan, read: Names) -> LogicalPlan:
+    """What a node that takes all columns of its input gets: those that are wanted of it."""
+    names = below.schema.names
+    if isinstance(below, Project) or read >= set(names):
+        return below
+    return Project(below, references(below.schema, [n for n in names if n in read] or names[:1]))

@@ -9,6 +9,7 @@ from planner.logical import (
     AssignWatermark,
     Project,
     Scan,
+    Stateful,
     TableFunction,
     Union,
     Values,
@@ -24,6 +25,7 @@ from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for
 from sqlengine.operators.base import Operator
 from sqlengine.operators.project import ProjectOperator
+from sqlengine.operators.row_by_row import RowByRowOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
 from sqlengine.operators.scan import ScanOperator
 from sqlengine.operators.table_function import TableFunctionOperator
@@ -48,6 +50,11 @@ class OperatorFactory:
 
     def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
         """A new operator. A set of rules is made from the one that runs, so that only the difference is compiled."""
+        operator = self._build(node, previous)
+        rows = isinstance(node.plan, Stateful) and node.plan.row_by_row
+        return RowByRowOperator(operator) if rows else operator
+
+    def _build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
         plan = node.plan
         match plan:
             case RulesPlan():

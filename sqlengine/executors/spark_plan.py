@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from parser.errors import UnsupportedError
-from planner.logical import STATEFUL, Scan, Union, Values, WindowAggregate
+from planner.logical import LogicalPlan, Scan, Union, Values, WindowAggregate
 from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.executors.spark_fragment import Fragment, Input
 from sqlengine.executors.spark_worker import Exchange
@@ -46,7 +46,7 @@ def _keyed(plan: PhysicalPlan) -> set[str]:
     """Nodes that keep state by key, and all above them."""
     keyed: set[str] = set()
     for node in plan.in_order:
-        stateful = isinstance(node.plan, STATEFUL)
+        stateful = isinstance(node.plan, LogicalPlan) and node.plan.stateful
         if stateful and not isinstance(node.plan, WindowAggregate):
             raise UnsupportedError(f"{type(node.plan).__name__} is not supported on Spark yet", hint=_HINT)
         if stateful and node.id in keyed:

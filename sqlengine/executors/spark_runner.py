@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from parser.errors import ExecutionError, SqlError, UnsupportedError
-from planner.logical import LogicalPlan, calls_of
+from planner.logical import LogicalPlan
 from planner.logical import Sink as SinkPlan
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
@@ -155,7 +155,7 @@ def _refuse_users(sinks: Sequence[SinkPlan]) -> None:
     waiting: list[LogicalPlan] = list(sinks)
     while waiting:
         node = waiting.pop()
-        called = next((name for name in sorted(calls_of(node)) if is_user(name)), None)
+        called = next((name for name in sorted(node.functions) if is_user(name)), None)
         if called is not None:
             raise UnsupportedError(
                 f"the function {called.partition('@')[0]} of a user cannot be called on Spark yet",

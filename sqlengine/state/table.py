@@ -6,7 +6,7 @@ removed, and no result may depend on its number. The order of rows is that of th
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, cast
@@ -64,6 +64,7 @@ class KeyedTable:
         self.exchange = tuple(exchange)
         self.version = 0
         self.writes = 0  # rows put or removed so far, counted each time
+        self.generation = 0  # how often rows came or went otherwise than by their operator
         self.columns: dict[str, SlotColumn] = {}
         self._index = HashIndex()
         self._high = 0  # slots below were used at some time
@@ -108,6 +109,21 @@ class KeyedTable:
     def key_arrays(self, slots: IntArray) -> list[pa.Array]:
         """The keys at `slots`, an array per key column."""
         return [self._column(c, slots) for c in self.keys]
+
+    @property
+    def arrivals(self) -> IntArray:
+        """By slot, the arrival number of its key."""
+        return self._sequence
+
+    def array(self, name: str, slots: IntArray) -> pa.Array:
+        """A key or value column at `slots`."""
+        schema = self.keys if name in self.keys else self.values
+        return self._column(Column(name, schema.type(name)), slots)
+
+    def write(self, slots: IntArray, columns: Mapping[str, pa.Array]) -> None:
+        """Writes value columns by name; of a slot that is named twice the last row stays. `mark` is still to come."""
+        for name, array in columns.items():
+            self._write(Column(name, self.values.type(name)), slots, array)
 
     def mark(self, slots: IntArray) -> None:
         """Says that value columns at `slots` were written."""
@@ -187,10 +203,12 @@ class KeyedTable:
             self._next_sequence = max(following, int(self._sequence[slots].max(initial=-1)) + 1)
         self._reported = self._next_sequence
         self._least.clear()
+        self.generation += 1
 
     def drop(self, buckets: Collection[int]) -> None:
         """Removes all rows of `buckets`: another instance has them now."""
         self.remove(self._of(buckets))
+        self.generation += 1
 
     def _of(self, buckets: Collection[int] | None) -> IntArray:
         slots = self.live()

@@ -1,0 +1,38 @@
+"""The logical plan: frozen dataclasses, one per relational operation, each of which knows its schema.
+
+`digest` is the *sharing identity* of a node: a hash of operation, parameters and inputs. Two jobs' nodes with one
+digest are one node of the graph. What is non-deterministic never has the digest of anything else (`salt`)."""
+
+from __future__ import annotations
+
+from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
+from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
+from planner.logical.windows import WINDOW_COLUMNS, AggregateCall, Tumble, WindowAggregate, WindowAssign
+
+__all__ = [
+    "WINDOW_COLUMNS",
+    "AggregateCall",
+    "AssignWatermark",
+    "Filter",
+    "LogicalPlan",
+    "Names",
+    "Project",
+    "Scan",
+    "Sink",
+    "Stateful",
+    "TableFunction",
+    "Tumble",
+    "Union",
+    "Values",
+    "WindowAggregate",
+    "WindowAssign",
+    "renamed_keys",
+    "time_origin",
+]
+
+
+def time_origin(plan: LogicalPlan) -> str:
+    """The digest of the node that the rows have their watermark from: a table's, a window's, or a union's own."""
+    while plan.hands_on:
+        (plan,) = plan.inputs
+    return plan.digest

@@ -1,0 +1,306 @@
+"""Rows in, rows on, rows out: the operations without state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from parser.types import Column, Schema, TimeAttribute
+from planner.catalog import Table, Watermark
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, renamed_keys
+from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, walk
+
+
+@dataclass(frozen=True)
+class Scan(LogicalPlan):
+    """Rows of a table as its connector and format give them: physical and metadata columns, nothing computed, nothing
+    pushed down. Its identity is the source and the declared columns, not the table's name."""
+
+    table: Table
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self.table.physical.columns + tuple(m.column for m in self.table.metadata))
+
+    @property
+    def label(self) -> str:
+        return f"{self.table.display} ({self.table.connector})"
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
+        keys = [f"{m.column.name}<-{m.key}" for m in self.table.metadata]
+        return (*options, *keys, *map(str, self.schema))
+
+    @cached_property
+    def changes(self) -> Changes:
+        return self.table.changes
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return (frozenset(self.table.primary_key),) if self.table.primary_key else ()
+
+
+@dataclass(frozen=True)
+class Values(LogicalPlan):
+    """Constant rows; each item is a deterministic or non-deterministic expression without columns."""
+
+    rows: tuple[tuple[Scalar, ...], ...]
+    row_schema: Schema
+    salt: str = ""
+
+    @property
+    def schema(self) -> Schema:
+        return self.row_schema
+
+    @property
+    def label(self) -> str:
+        return f"{len(self.rows)} rows"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.salt, str(self.row_schema), *(e.digest for r in self.rows for e in r))
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return tuple(e for row in self.rows for e in row)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        width = len(self.row_schema)
+        starts = range(0, len(expressions), width) if width else ()
+        return replace(self, rows=tuple(tuple(expressions[i : i + width]) for i in starts) or self.rows)
+
+
+@dataclass(frozen=True)
+class Filter(LogicalPlan):
+    """Rows for which `predicate` is TRUE."""
+
+    hands_on: ClassVar[bool] = True
+
+    input: LogicalPlan
+    predicate: Scalar
+    salt: str = ""
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def label(self) -> str:
+        return str(self.predicate)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.salt, self.predicate.digest)
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return (self.predicate,)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        return replace(self, predicate=expressions[0])
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs | columns_of(self.predicate)
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys
+
+
+@dataclass(frozen=True)
+class Project(LogicalPlan):
+    """One row for each input row: named expressions over it."""
+
+    hands_on: ClassVar[bool] = True
+
+    input: LogicalPlan
+    items: tuple[tuple[str, Scalar], ...]
+    salt: str = ""
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(tuple(Column(name, e.type) for name, e in self.items))
+
+    @property
+    def label(self) -> str:
+        return ", ".join(n if str(e) == n else f"{e} AS {n}" for n, e in self.items)
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.salt, *(part for name, e in self.items for part in (name, e.digest, str(e.type))))
+
+    @cached_property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return tuple(e for _, e in self.items)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        return replace(self, items=tuple((n, e) for (n, _), e in zip(self.items, expressions, strict=True)))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return frozenset[str]().union(*(columns_of(e) for n, e in self.items if n in outputs))
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return renamed_keys(
+            self.input.upsert_keys, {e.name: n for n, e in reversed(self.items) if isinstance(e, ColumnRef)}
+        )
+
+
+@dataclass(frozen=True)
+class TableFunction(LogicalPlan):
+    """For each row, the rows that a table function gives for it: the input's columns, then the function's `columns`.
+    `outer`: a row for which it gives none comes once, with NULL. The names of `columns` are none of the input's."""
+
+    hands_on: ClassVar[bool] = True
+
+    input: LogicalPlan
+    call: Call
+    columns: tuple[Column, ...]
+    outer: bool = False
+    salt: str = ""
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        made = (Column(c.name, c.type.with_nullable(True)) if self.outer else c for c in self.columns)
+        return Schema((*self.input.schema.columns, *made))
+
+    @property
+    def label(self) -> str:
+        names = ", ".join(c.name for c in self.columns)
+        return f"{'LEFT ' if self.outer else ''}{self.call} AS ({names})"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.salt, str(self.outer), self.call.digest, *map(str, self.columns))
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return (self.call,)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        (call,) = expressions
+        return replace(self, call=call) if isinstance(call, Call) else self
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return (outputs - {c.name for c in self.columns}) | columns_of(self.call)
+
+
+@dataclass(frozen=True)
+class AssignWatermark(LogicalPlan):
+    """Gives each row the watermark before it (per shard the greatest value of the expression so far, over shards the
+    least), and makes the column a row-time attribute."""
+
+    input: LogicalPlan
+    watermark: Watermark
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(
+            tuple(
+                Column(c.name, c.type.as_attribute(TimeAttribute.ROWTIME)) if c.name == self.watermark.column else c
+                for c in self.input.schema
+            )
+        )
+
+    @property
+    def label(self) -> str:
+        return f"{self.watermark.column} AS {self.watermark.expression}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.watermark.column, self.watermark.expression.digest)
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return frozenset(n.function for n in walk(self.watermark.expression) if isinstance(n, Call))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs | columns_of(self.watermark.expression) | {self.watermark.column}
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys
+
+
+@dataclass(frozen=True)
+class Union(LogicalPlan):
+    """All rows of all inputs (UNION ALL); columns by position, names of the first."""
+
+    branches: tuple[LogicalPlan, ...]
+    row_schema: Schema
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return self.branches
+
+    @property
+    def schema(self) -> Schema:
+        return self.row_schema
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (str(self.row_schema),)
+
+    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
+        return replace(self, branches=tuple(inputs))
+
+
+@dataclass(frozen=True)
+class Sink(LogicalPlan):
+    """Rows of the query written to a table, or collected by the session that asked (`table` None). Sinks are never
+    shared: `job` and `place` (the statement's number in the job) are part of the identity."""
+
+    hands_on: ClassVar[bool] = True
+
+    input: LogicalPlan
+    table: Table | None
+    job: str = ""
+    place: int = 0
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def label(self) -> str:
+        return f"{self.table.display} ({self.table.connector})" if self.table else "result"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.job, str(self.place), *self.target)
+
+    @cached_property
+    def target(self) -> tuple[str, ...]:
+        """All that tells the table from another one to write to; nothing for a query's result."""
+        if self.table is None:
+            return ()
+        options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
+        return (".".join(self.table.name), *options, str(self.table.schema))
+
+    @cached_property
+    def target_digest(self) -> str:
+        return digest_of(*self.target)

@@ -1,0 +1,123 @@
+"""What every node of the logical plan tells of itself. Passes, merging and executors ask these questions and know no
+class but those that they treat specially, so a new operation is a new class and nothing else in the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self, TypeAlias
+
+from parser.types import Schema
+from planner.changelog import Changes
+from planner.scalar import Call, Scalar, digest_of, walk
+
+Names: TypeAlias = frozenset[str]
+
+
+@dataclass(frozen=True)
+class LogicalPlan:
+    """A node of the plan. Its inputs are its first fields.
+
+    `stateful`: keeps something from batch to batch, so that a later job has a node of its own. `hands_on`: each row goes
+    on with the time of its input. `whole`: takes all columns that its input has by its schema, whoever reads it."""
+
+    stateful: ClassVar[bool] = False
+    hands_on: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return ()
+
+    def with_inputs(self, inputs: Sequence[LogicalPlan]) -> Self:
+        """The node over other inputs; itself where they are the same objects."""
+        if all(a is b for a, b in zip(self.inputs, inputs, strict=True)):
+            return self
+        return self._over(inputs)
+
+    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
+        (only,) = inputs
+        return replace(self, input=only)  # type: ignore[call-arg]  # the name of an only input
+
+    @property
+    def schema(self) -> Schema:
+        raise NotImplementedError
+
+    @property
+    def label(self) -> str:
+        """What EXPLAIN prints behind the name of the operation."""
+        return ""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """All that tells this node from another of its class over the same inputs."""
+        raise NotImplementedError
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The class and the parameters: with the inputs, what makes two nodes one."""
+        return (type(self).__name__, *self.parameters)
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of(*self.identity, *(i.digest for i in self.inputs))
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        """Those that passes may rewrite, in the order in which `with_expressions` takes them."""
+        return ()
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        """The node with these in the place of its `expressions`."""
+        return self
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """Names of all functions that the node itself calls."""
+        return frozenset(n.function for e in self.expressions for n in walk(e) if isinstance(n, Call))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        """Columns of input `port` that the node reads to give `outputs`."""
+        return frozenset(self.inputs[port].schema.names)
+
+    def exchange(self, port: int) -> tuple[str, ...] | None:
+        """The columns of input `port` by whose hash rows must come together (none: all rows); None where rows may stay
+        where they are."""
+        return None
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What may come besides +I."""
+        found = Changes.NONE
+        for source in self.inputs:
+            found |= source.changes
+        return found
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        """Sets of columns, each of which tells the rows of the result so far apart; () where none is known."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stateful(LogicalPlan):
+    """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change is folded into another
+    (mini-batch is off). `ttl_ms`: how long a key that nobody touches is kept, 0 for ever."""
+
+    stateful: ClassVar[bool] = True
+    # Whether what comes out depends on where a batch ends, so that `row_by_row` has a meaning.
+    folds: ClassVar[bool] = True
+
+    row_by_row: bool = False
+    ttl_ms: int = 0
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        extra = (*(("row by row",) if self.row_by_row else ()), *((f"ttl {self.ttl_ms}",) if self.ttl_ms else ()))
+        return (*super().identity, *extra)
+
+
+def renamed_keys(keys: tuple[Names, ...], names: Mapping[str, str]) -> tuple[Names, ...]:
+    """Keys of an input as its reader calls them, by the input's names; those of which it lacks a column are lost."""
+    return tuple(frozenset(names[n] for n in key) for key in keys if all(n in names for n in key))

@@ -1,0 +1,38 @@
+"""Feeds an operator one row at a time: what a query does where mini-batch is off."""
+
+from __future__ import annotations
+
+from sqlengine.batch import Batch, concat
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output
+
+
+class RowByRowOperator:
+    """The same operator, so that its rows come as they would if each batch had one. What comes out for a batch is one
+    batch again."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+    def open(self, context: Context) -> None:
+        self.operator.open(context)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if batch.num_rows <= 1:
+            return joined(self.operator.process(port, batch))
+        return joined([o for i in range(batch.num_rows) for o in self.operator.process(port, batch.slice(i, 1))])
+
+    def close(self) -> None:
+        self.operator.close()
+
+
+def joined(output: Output) -> Output:
+    """The batches of each output port as one, errors first. Ticks between rows go: the last time stays."""
+    by_port: dict[int, list[Batch]] = {}
+    for port, batch in output:
+        by_port.setdefault(port, []).append(batch)
+    result: Output = []
+    for port in sorted(by_port, key=lambda p: (p not in (ERROR_PORT, GIVE_UP_PORT), p)):
+        batches = by_port[port]
+        rows = [b for b in batches if b.num_rows]
+        result.append((port, concat([*rows, batches[-1]]) if rows else batches[-1]))
+    return result

@@ -1,0 +1,232 @@
+"""Keyed state: several rows per key, in an order.
+
+The second of the two forms of state. A `KeyedTable` holds the rows, each known by its key and what tells it from the
+other rows of that key; beside it, in memory, an index leads from a key to its rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, to_arrow
+from sqlengine.state.index import HashIndex
+from sqlengine.state.keys import hash_rows, key_column
+from sqlengine.state.table import KeyedTable
+
+# How often a row is there: equal rows of a key are one.
+COUNT = "#count"
+# Tells rows apart that nothing else does: the number of their arrival.
+ARRIVAL = "#arrival"
+
+_COUNTED = BIGINT.with_nullable(False)
+
+# A row of a key: what it is sorted by, its arrival number, its slot.
+_Member: TypeAlias = tuple[object, int, int]
+
+
+class Tables(Protocol):
+    """Gives an operator its tables; what `operators.base.Context` does."""
+
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable: ...
+
+
+class RowsTable:
+    """`key` columns -> rows of `identity` and `values` columns, in the order of the column `order_by` (not NULL; a value
+    never changes) and then of arrival.
+
+    `identity` tells rows of a key apart: columns that are unique there, all columns where rows are taken back by what
+    they hold, none where rows are never taken back: then each has a number of its own. Rows that are equal in key and
+    identity are one row with a count, and the last `values` win.
+
+    `table` holds it all: operators read and write `table.columns` by slot, and `table.mark` what they wrote. A key with
+    NULL is a key like others: who joins by it leaves it out."""
+
+    def __init__(
+        self,
+        context: Tables,
+        name: str,
+        key: Schema,
+        identity: Schema,
+        values: Schema,
+        exchange: tuple[str, ...],
+        order_by: str | None = None,
+    ) -> None:
+        self.key = key
+        self._numbered = not identity.names
+        self.identity = Schema((Column(ARRIVAL, _COUNTED),)) if self._numbered else identity
+        counted = Schema((Column(COUNT, _COUNTED), *values))
+        self.table = context.table(name, Schema((*key, *self.identity)), counted, exchange)
+        self._order_by = order_by
+        self._load()
+
+    def __len__(self) -> int:
+        """Rows, equal ones counted once."""
+        return len(self.table)
+
+    # ---- writing -----------------------------------------------------------------------------------------------
+
+    def put(
+        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], values: Sequence[pa.Array], num_rows: int
+    ) -> tuple[IntArray, BoolArray]:
+        """Adds rows; their slots, and which of them were not there."""
+        self._check()
+        if self._numbered:
+            identity = [pa.array(np.arange(self._next, self._next + num_rows))]
+            self._next += num_rows
+        slots, is_new = self.table.slots_for([*key, *identity], num_rows)
+        np.add.at(self.table.columns[COUNT], slots, 1)
+        self.table.write(slots, dict(zip(self.table.values.names[1:], values, strict=True)))
+        self.table.mark(np.unique(slots))
+        fresh = slots[is_new]
+        if len(fresh):
+            self._enter(fresh)
+        return slots, is_new
+
+    def take(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:
+        """Takes rows back, one of each count. The slot of each, -1 where there is no such row; slots whose count is 0 then
+        still hold the row until `drop` is called with them."""
+        self._check()
+        slots, _ = self.table.slots_for([*key, *identity], num_rows, insert=False)
+        counts = self.table.columns[COUNT]
+        for i, slot in enumerate(slots.tolist()):
+            if slot >= 0 and counts[slot] > 0:
+                counts[slot] -= 1
+            else:
+                slots[i] = -1
+        self.table.mark(np.unique(slots[slots >= 0]))
+        return slots
+
+    def drop(self, slots: IntArray) -> None:
+        """Removes rows, each named once."""
+        for slot in slots.tolist():
+            group = int(self._group_of[slot])
+            members = self._members[group]
+            del members[bisect_left(members, self._member(slot))]
+            if not members:
+                self._forget(group, slot)
+            elif self._first[group] == slot:
+                self._first[group] = members[0][2]
+        self.table.remove(slots)
+
+    # ---- reading -----------------------------------------------------------------------------------------------
+
+    def find(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:
+        """The slot of each row, -1 where it is not there."""
+        self._check()
+        return self.table.slots_for([*key, *identity], num_rows, insert=False)[0]
+
+    def groups(self, key: Sequence[pa.Array], num_rows: int) -> IntArray:
+        """A number for each row's key, -1 where the key has no rows. It holds until the next `put` or `drop`."""
+        self._check()
+        columns = [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]
+
+        def same(rows: IntArray, groups: IntArray) -> BoolArray:
+            slots = self._first[groups]
+            result = np.ones(len(rows), np.bool_)
+            for name, column in zip(self.key.names, columns, strict=True):
+                result &= column.same(rows, self.table.columns[name][slots], self._valid(name)[slots])
+            return result
+
+        return self._index.find(hash_rows(columns, num_rows), same)[0]
+
+    def slots(self, group: int) -> IntArray:
+        """The slots of a key's rows, in order."""
+        return np.fromiter((m[2] for m in self._members[group]), np.int64, len(self._members[group]))
+
+    def size(self, group: int) -> int:
+        """How many rows a key has, equal ones counted once."""
+        return len(self._members[group])
+
+    def matches(self, key: Sequence[pa.Array], num_rows: int) -> tuple[IntArray, IntArray]:
+        """All pairs of one of the `num_rows` keys and a row that it has: the key's number and the row's slot, in the
+        order of the keys, then of the rows."""
+        groups = self.groups(key, num_rows)
+        found = np.flatnonzero(groups >= 0)
+        lists = [self._members[g] for g in groups[found].tolist()]
+        counts = np.fromiter(map(len, lists), np.int64, len(lists))
+        slots = np.fromiter(map(itemgetter(2), chain.from_iterable(lists)), np.int64, int(counts.sum()))
+        return np.repeat(found, counts), slots
+
+    def arrays(self, names: Sequence[str], slots: IntArray) -> list[pa.Array]:
+        """Columns of the rows at `slots`."""
+        return [self._array(name, slots) for name in names]
+
+    # ---- the index -----------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """The table was filled or emptied from outside: the index is made anew."""
+        if self._generation != self.table.generation:
+            self._load()
+
+    def _load(self) -> None:
+        self._generation = self.table.generation
+        self._index = HashIndex()
+        self._members: list[list[_Member]] = []
+        self._first: IntArray = np.empty(0, np.int64)  # by group, the slot of one of its rows
+        self._free: list[int] = []
+        self._group_of: IntArray = np.empty(0, np.int64)  # by slot
+        live = self.table.live()
+        self._next = 1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
+        if len(live):
+            self._enter(self.table.in_order(live))
+
+    def _enter(self, slots: IntArray) -> None:
+        """Puts rows into the index, in order of arrival."""
+        key = [self._array(n, slots) for n in self.key.names]
+        columns = [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]
+        hashes = hash_rows(columns, len(slots))
+
+        def same(rows: IntArray, groups: IntArray) -> BoolArray:
+            held = self._first[groups]
+            result = np.ones(len(rows), np.bool_)
+            for name, column in zip(self.key.names, columns, strict=True):
+                result &= column.same(rows, self.table.columns[name][held], self._valid(name)[held])
+            return result
+
+        groups, _ = self._index.find(hashes, same, lambda rows: self._begin(slots[rows]))
+        if len(self._group_of) < len(self.table.columns[COUNT]):
+            self._group_of = np.pad(self._group_of, (0, len(self.table.columns[COUNT]) - len(self._group_of)))
+        self._group_of[slots] = groups
+        for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
+            member = self._member(slot)
+            members = self._members[group]
+            if members and member < members[-1]:
+                insort(members, member)
+            else:
+                members.append(member)
+
+    def _begin(self, slots: IntArray) -> IntArray:
+        """New groups for the keys of these rows."""
+        reused = [self._free.pop() for _ in range(min(len(self._free), len(slots)))]
+        more = len(slots) - len(reused)
+        start = len(self._members)
+        self._members += [[] for _ in range(more)]
+        if len(self._first) < len(self._members):
+            self._first = np.pad(self._first, (0, max(len(self._members), 2 * len(self._first)) - len(self._first)))
+        groups = np.array([*reused, *range(start, start + more)], np.int64)
+        self._first[groups] = slots
+        return groups
+
+    def _forget(self, group: int, slot: int) -> None:
+        """The group has no rows any more; `slot` still holds the last."""
+        at = np.array([slot])
+        columns = [key_column(c.type, self._array(c.name, at)) for c in self.key]
+        self._index.remove(hash_rows(columns, 1), np.array([group]))
+        self._free.append(group)
+
+    def _member(self, slot: int) -> _Member:
+        order: object = 0 if self._order_by is None else self.table.columns[self._order_by][slot]
+        return order, int(self.table.arrivals[slot]), slot
+
+    def _valid(self, name: str) -> SlotColumn:
+        return self.table.columns[name + "?"]
+
+    def _array(self, name: str, slots: IntArray) -> pa.Array:
+        return self.table.array(name, slots)
