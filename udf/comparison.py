@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from udf.coercion import comparison_types, in_types, merged_type
 from udf.intervals import INTERVALS
 from udf.logical import kleene
 from udf.nested_casts import NESTED, parts_of
+from udf.plain import as_plain
 from udf.registry import KernelContext, Literals, Types, Values, function, lazy_function
 from udf.signatures import FACT, PREDICATE, Custom, anything, takes
 from udf.vector import Errors, Vector, merge_errors
@@ -79,14 +81,23 @@ def _text_and_interval(types: Types) -> bool:
 def _equal_nested(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
     """Part by part; a NULL part equals a NULL part. Maps have no order."""
     n, t = ctx.num_rows, ctx.arg_types[0]
-    pairs = zip(range(n), rows_of(left), rows_of(right), strict=False)
+    pairs = zip(range(n), _plain_rows(left), _plain_rows(right), strict=False)
     same = [None if a is None or b is None else _form(a, t) == _form(b, t) for _, a, b in pairs]
     return pa.array(same, pa.bool_())
 
 
+def _plain_rows(values: Values) -> Iterable[object]:
+    if isinstance(values, pa.Scalar):
+        return repeat(as_plain(pa.repeat(values, 1))[0].as_py())
+    found: Iterable[object] = as_plain(values).to_pylist()
+    return found
+
+
 def _form(value: object, t: DataType) -> object:
-    """A form of a nested value that is equal for equal values."""
+    """A form of a nested value that is equal for equal values: NaN equals NaN, and the zeros are equal."""
     match value:
+        case float():
+            return "NaN" if value != value else value + 0.0
         case dict():
             return [_form(v, c) for v, c in zip(value.values(), t.children, strict=True)]
         case list() if t.root is Root.ARRAY:

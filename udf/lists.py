@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from parser.types import DataType, Root
 from udf.arrays import valid
+from udf.plain import as_plain
 from udf.registry import Values
 from udf.vector import BoolArray
 
@@ -59,7 +60,9 @@ def codes_of(*columns: pa.Array) -> list[list[int]]:
     joined = pa.concat_arrays(columns)
     if pa.types.is_nested(joined.type):
         known: dict[str, int] = {}
-        codes = [NULL_CODE if v is None else known.setdefault(repr(v), len(known)) for v in joined.to_pylist()]
+        codes = [
+            NULL_CODE if v is None else known.setdefault(repr(v), len(known)) for v in as_plain(joined).to_pylist()
+        ]
     elif pa.types.is_null(joined.type):
         codes = [NULL_CODE] * len(joined)
     else:

@@ -44,19 +44,20 @@ def convert_nested(values: pa.Array, source: DataType, target: DataType, cast: P
     places = elements_in(lists)
     parts = [cast(c.take(pa.array(places)), *pair) for c, pair in zip(_columns(values), pairs, strict=True)]
     errors = merge_errors([_of_parents(p.errors, lists.lengths) for p in parts])
-    return Vector(_rebuilt([p.values for p in parts], lists, target), errors)
+    return Vector(rebuilt([p.values for p in parts], lists, target.root is Root.ARRAY, target.arrow), errors)
 
 
 def _columns(values: pa.Array) -> Sequence[pa.Array]:
     return (values.keys, values.items) if pa.types.is_map(values.type) else (values.values,)
 
 
-def _rebuilt(parts: Sequence[pa.Array], lists: Lists, target: DataType) -> pa.Array:
+def rebuilt(parts: Sequence[pa.Array], lists: Lists, is_array: bool, kind: pa.DataType) -> pa.Array:
+    """Arrays or maps of these parts, as long as `lists` says."""
     offsets = pa.array(np.concatenate([[0], np.cumsum(lists.lengths)]).astype(np.int32))
     mask = pa.array(~lists.present)
-    if target.root is Root.ARRAY:
-        return pa.ListArray.from_arrays(offsets, parts[0], type=target.arrow, mask=mask)
-    return pa.MapArray.from_arrays(offsets, *parts, type=target.arrow, mask=mask)
+    if is_array:
+        return pa.ListArray.from_arrays(offsets, parts[0], type=kind, mask=mask)
+    return pa.MapArray.from_arrays(offsets, *parts, type=kind, mask=mask)
 
 
 def _of_parents(errors: Errors | None, lengths: Indices) -> Errors | None:

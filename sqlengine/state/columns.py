@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import DataType, Root
+from udf.plain import as_plain, from_plain, plain_type
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -33,7 +34,8 @@ _INTEGERS = (
 
 def storage(kind: DataType) -> np.dtype[np.generic]:
     """The NumPy type that holds values of `kind`: int64 for integers, dates, times and intervals (in the unit of their
-    Arrow type), float64, bool, and objects (`as_py` values) for all others."""
+    Arrow type), float64, bool, and objects (`as_py` values) for all others; within those, too, dates and times are
+    integers, since Python has no nanoseconds."""
     if kind.root in _INTEGERS:
         return np.dtype(np.int64)
     if kind.root in _FLOATS:
@@ -63,7 +65,7 @@ def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
     valid = validity(array)
     dtype = storage(kind)
     if dtype.kind == "O":
-        return objects(array.to_pylist(), len(array)), valid
+        return objects(as_plain(array).to_pylist(), len(array)), valid
     plain = as_integers(array) if dtype.kind == "i" else array
     if plain.null_count:
         plain = plain.fill_null(pa.scalar(False if dtype.kind == "b" else 0, plain.type))
@@ -83,7 +85,7 @@ def to_arrow(kind: DataType, values: SlotColumn, valid: BoolArray | None = None)
     mask = None if valid is None or valid.all() else ~valid
     if not pa.types.is_temporal(arrow):
         if values.dtype.kind == "O":
-            return pa.array(values, arrow, mask=mask)
+            return from_plain(pa.array(values, plain_type(arrow), mask=mask), arrow)
         return pa.array(values, mask=mask).cast(arrow)
     integers = pa.array(values, mask=mask)
     return integers.cast(pa.int32()).view(arrow) if arrow.bit_width == 32 else integers.view(arrow)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, to_arrow
+from sqlengine.state.columns import BoolArray, IntArray, SlotColumn
 from sqlengine.state.index import HashIndex
 from sqlengine.state.keys import hash_rows, key_column
 from sqlengine.state.table import KeyedTable

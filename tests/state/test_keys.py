@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from parser.errors import UnsupportedError
 from parser.types import (
     BIGINT,
+    BITMAP,
     BOOLEAN,
     BYTES,
     DATE,
@@ -24,11 +25,15 @@ from parser.types import (
     SMALLINT,
     STRING,
     TINYINT,
+    VARIANT,
     DataType,
+    Root,
     Schema,
     array,
     char,
     decimal,
+    map_of,
+    row,
     time,
     timestamp,
     timestamp_ltz,
@@ -36,6 +41,9 @@ from parser.types import (
 )
 from sqlengine.state.keys import BUCKETS, bucket_of, buckets_of, check_keys, encode, hash_rows, key_column
 
+ONE, A, B = "020100000000000000", "050100000061", "050100000062"
+ROW, MAP = row(("x", "y"), (INT, STRING)), map_of(STRING, INT)
+MULTISET = DataType(Root.MULTISET, children=(STRING,))
 # type, Arrow storage of the values, values, canonical bytes of each
 FORMS: list[tuple[DataType, pa.DataType, list[object], list[str]]] = [
     (BOOLEAN, pa.bool_(), [True, False, None], ["0101", "0100", "00"]),
@@ -56,6 +64,12 @@ FORMS: list[tuple[DataType, pa.DataType, list[object], list[str]]] = [
     (timestamp_ltz(9), pa.int64(), [10**9 + 1], ["0a0100000000000000" + "01000000"]),
     (INTERVAL_DAY_TIME, pa.int64(), [7], ["0b0700000000000000"]),
     (NULL, pa.null(), [None], ["00"]),
+    (array(INT), pa.list_(pa.int32()), [[1, None], [], None], ["0d02000000" + ONE + "00", "0d00000000", "00"]),
+    (ROW, ROW.arrow, [{"x": 1, "y": "b"}, {"x": None, "y": None}], ["0f02000000" + ONE + B, "0f020000000000"]),
+    (MAP, MAP.arrow, [[("b", 1), ("a", None)], [("a", None), ("b", 1)]], ["0e02000000" + A + "00" + B + ONE] * 2),
+    (MULTISET, MULTISET.arrow, [[("b", 1)]], ["0e01000000" + B + ONE]),
+    (VARIANT, pa.string(), ['{"a":1}'], ["10070000007b2261223a317d"]),
+    (BITMAP, pa.string(), ["{1}"], ["11030000007b317d"]),
 ]
 
 
@@ -106,5 +120,6 @@ def test_bytes_and_hashes_tell_keys_apart(keys: list[tuple[str | None, str | Non
 
 
 def test_types_without_a_form_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="column 'tags' of type ARRAY<STRING> cannot be a key"):
-        check_keys(Schema.of(id=INT, tags=array(STRING)))
+    raw = DataType(Root.RAW, class_name="A", names=("b",))
+    with pytest.raises(UnsupportedError, match=r"column 'tags' of type ARRAY<RAW\('A', 'b'\)> cannot be a key"):
+        check_keys(Schema.of(id=INT, tags=array(raw)))

@@ -21,6 +21,8 @@ from parser.types import (
     INT,
     STRING,
     DataType,
+    Root,
+    Schema,
     array,
     decimal,
     map_of,
@@ -29,7 +31,9 @@ from parser.types import (
     timestamp,
 )
 from sqlengine.state.keys import encode
+from sqlengine.state.table import KeyedTable
 from udf.cast import convert
+from udf.plain import as_plain, from_plain, plain_type
 from udf.registry import KernelContext, bind, call
 from udf.vector import Errors, Vector
 
@@ -112,6 +116,53 @@ def test_keys_are_equal_where_values_are(pair: tuple[DataType, DataType], data: 
     cast = [Vector(convert(c, s, t).values) for c, s, t in zip(columns, pair, types, strict=True)]
     keys = [encode([t], [c], 1)[0] for t, c in zip(pair, columns, strict=True)]
     assert (run("=", types, cast, 1) == ["True"]) == (keys[0] == keys[1])
+
+
+SOME = st.sampled_from
+PAIR = st.tuples(SOME([0, 10**18 + 1]), SOME([0.0, -0.0, float("nan")]) | st.none())
+ENTRIES = st.lists(st.tuples(SOME(["a", "b", "é"]), SOME([0.0, -0.0, None])), max_size=3, unique_by=lambda e: e[0])
+# Nested types, as Arrow holds them with integers for times.
+AS_KEYS: dict[DataType, st.SearchStrategy[Any]] = {
+    array(DOUBLE): st.lists(SOME([0.0, -0.0, 1.0, float("nan"), None]), max_size=2),
+    row(("t", "d"), (timestamp(9), DOUBLE)): PAIR.map(lambda p: {"t": p[0], "d": p[1]}),
+    map_of(STRING, DOUBLE): ENTRIES,
+    map_of(N10, array(STRING)): st.lists(st.tuples(SOME([1, 2]), st.lists(SOME(["", "a"]), max_size=1)), max_size=1),
+    array(map_of(STRING, DOUBLE)): st.lists(ENTRIES | st.none(), max_size=2),
+    DataType(Root.MULTISET, children=(STRING,)): st.sampled_from(
+        [[("a", 1)], [("a", 2)], [("b", 1), ("a", 2)], [("a", 2), ("b", 1)]]
+    ),
+}
+
+
+@pytest.mark.parametrize("t", list(AS_KEYS), ids=str)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_nested_keys_and_state_agree_with_equality(t: DataType, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.none() | AS_KEYS[t], min_size=2, max_size=6))
+    keys = from_plain(pa.array(values, plain_type(t.arrow)), t.arrow)
+    n, first = len(values), pa.array([0] * len(values))
+    same = outcome(
+        call(
+            bind("IS NOT DISTINCT FROM", [t, t]).definition,
+            [Vector(keys), Vector(keys.take(first))],
+            KernelContext(n, BOOLEAN, (t, t)),
+        ),
+        n,
+    )
+    encoded = encode([t], [keys], n)
+    table = KeyedTable("t", Schema.of(k=t), Schema.of(v=t))
+    slots, is_new = table.slots_for([keys], n)
+    for i in range(n):
+        assert (same[i] == "True") == (encoded[i] == encoded[0]) == (slots[i] == slots[0])
+    assert int(is_new.sum()) == len(set(encoded)) == len(table)
+    table.write(slots, {"v": keys})
+    again = KeyedTable("t", Schema.of(k=t), Schema.of(v=t))
+    again.load(table.dump())
+    found, _ = again.slots_for([keys.take(pa.array(range(n)[::-1]))], n, insert=False)
+    assert [encode([t], again.key_arrays(found[i : i + 1]), 1)[0] for i in range(n)] == encoded[::-1]
+    last = {e: i for i, e in enumerate(encoded)}
+    kept = as_plain(again.array("v", found))
+    assert [repr(v) for v in kept.to_pylist()] == [repr(as_plain(keys)[last[e]].as_py()) for e in encoded[::-1]]
 
 
 SHAPES: list[tuple[str, tuple[DataType, ...]]] = [
