@@ -31,7 +31,7 @@ from planner.binder.unsupported import refuse
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from sqlengine.connectors.registry import validate
+from sqlengine.connectors.registry import check_changes, validate
 from sqlengine.functions.library import Library, entry_key, key_of
 from udf.user import UserFunction
 
@@ -227,6 +227,7 @@ def _insert(script: _Script, statement: Insert | StatementSet) -> None:
         script.bound.append(plan)
         optimised = optimize(plan, disabled=disabled)
         assert isinstance(optimised, Sink)
+        check_changes(optimised)
         script.sinks.append(Sink(optimised.input, optimised.table, script.name, place))
     for insert in statement.inserts if isinstance(statement, StatementSet) else (statement,):
         _use(script, insert.query)

@@ -35,8 +35,10 @@ from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
 from planner.merge import Graph, merge
 from planner.optimizer import disabled_passes
+from planner.settings import MINI_BATCH
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
+from sqlengine.connectors.registry import check_changes
 from sqlengine.describe import describe, describe_function, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -184,10 +186,13 @@ class Session:
 
     def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
         self._activate(s.query for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,)))
-        plans = bind(statement, self.catalog, self.settings, job=SCRIPT)
+        plans = bind(statement, self.catalog, {MINI_BATCH: "false", **self.settings}, job=SCRIPT)
         assert isinstance(plans, tuple)
         optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in plans]
-        return [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+        sinks = [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+        for sink in sinks:
+            check_changes(sink)
+        return sinks
 
     def _query(self, number: int, statement: Query) -> None:
         sinks = self._plan(statement)

@@ -24,6 +24,7 @@ from planner.binder.scope import Context, Load
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
+from planner.settings import configured
 from planner.zones import in_zone
 
 __all__ = ["Bound", "bind"]
@@ -52,7 +53,9 @@ def bind(
         refuse(statement)
         context = Context(catalog, settings, job, place, load=load)
         bound = _bind(statement, context)
-        return tuple(in_zone(s, context.zone) for s in bound) if isinstance(bound, tuple) else bound
+        return (
+            tuple(configured(in_zone(s, context.zone), settings) for s in bound) if isinstance(bound, tuple) else bound
+        )
     except RecursionError:
         raise too_deep(statement.position) from None
 

@@ -15,6 +15,7 @@ from planner.logical import (
     WINDOW_COLUMNS,
     AggregateCall,
     Filter,
+    GroupAggregate,
     LogicalPlan,
     Project,
     Tumble,
@@ -95,22 +96,27 @@ class Grouping:
         if having is not None:
             predicate = self._above(bind_condition(having.this, self.place), having)
         below = Project(self.input, tuple(self.below.items()), self.context.salt((*self.below.values(), *self.varying)))
-        start, end, time = self.window
-        plan: LogicalPlan = WindowAggregate(below, tuple(self.keys), tuple(self.calls.values()), (start, end, time))
+        plan = self._aggregated(below)
         return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
+
+    def _aggregated(self, below: LogicalPlan) -> LogicalPlan:
+        keys, calls = tuple(self.keys), tuple(self.calls.values())
+        if self.window:
+            start, end, time = self.window
+            return WindowAggregate(below, keys, calls, (start, end, time))
+        return GroupAggregate(below, keys, calls)
 
     def _group(self, node: exp.Select) -> None:
         group: exp.Expression | None = node.args.get("group")
         expressions = _flat(group) if group is not None else []
-        if group is None or not expressions:
-            raise refusals.of_grouping(group or node.args.get("having") or node, "an aggregate over all rows")
+        self.grouped_by_all = not expressions
         tumbles = [e for e in expressions if isinstance(e, exp.Anonymous) and e.name.upper() == "TUMBLE"]
         if tumbles:
             self._legacy_window(tumbles)
         place = Place(self.context, self.place.scope, "GROUP BY")
         bound = [bind_scalar(e, place) for e in expressions if not any(e is t for t in tumbles)]
         if not tumbles:
-            self._found_window(bound, group)
+            self._found_window(bound)
         for value in bound:
             if not isinstance(value, Literal) and value.digest not in self.grouped:
                 self._key(value)
@@ -123,16 +129,15 @@ class Grouping:
         self.input = WindowAssign(self.input, self.legacy, (start, end, time))
         self._read_window([start, end, time])
 
-    def _found_window(self, bound: list[Scalar], group: exp.Expression) -> None:
-        """The window of a TUMBLE table function below, if its start and end are grouped."""
+    def _found_window(self, bound: list[Scalar]) -> None:
+        """The window of a table function below, if its start and end are grouped; else there is none."""
         roles: dict[int, str] = {}
         for value in bound:
             role = windows.role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
             if role is not None and isinstance(value, ColumnRef):
                 roles.setdefault(role, value.name)
         if not {0, 1} <= set(roles):
-            what = "GROUP BY without a window" if not roles else "GROUP BY only one bound of the window"
-            raise refusals.of_grouping(group, what)
+            return
         names = []
         for role in range(3):
             self.input, name = (self.input, roles[role]) if role in roles else windows.with_bound(self.input, role)
@@ -150,7 +155,8 @@ class Grouping:
     def _key(self, value: Scalar) -> None:
         name = self._column(value, "key")
         self.keys.append(name)
-        self.grouped[value.digest] = pool.column(name, value.type)
+        kind = value.type if self.window else value.type.as_attribute(TimeAttribute.NONE)
+        self.grouped[value.digest] = pool.column(name, kind)
 
     def _column(self, value: Scalar, prefix: str) -> str:
         """The name of the input's column with this value, which is added if it is not there yet."""
@@ -205,7 +211,7 @@ class Grouping:
         name, argument = aggregate_argument(node, Place(self.context, self.place.scope, "an aggregate"))
         kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
         try:
-            result = bind_aggregate(name, kinds, grouped=condition is None).result_type
+            result = bind_aggregate(name, kinds, grouped=condition is None and not self.grouped_by_all).result_type
         except PlanError as error:
             raise error.at(position_of(node)) from None
         return self._called(name, argument, result, condition)

@@ -5,6 +5,7 @@ digest are one node of the graph. What is non-deterministic never has the digest
 
 from __future__ import annotations
 
+from planner.logical.aggregates import GroupAggregate
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.windows import WINDOW_COLUMNS, AggregateCall, Tumble, WindowAggregate, WindowAssign
@@ -14,6 +15,7 @@ __all__ = [
     "AggregateCall",
     "AssignWatermark",
     "Filter",
+    "GroupAggregate",
     "LogicalPlan",
     "Names",
     "Project",

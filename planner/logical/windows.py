@@ -79,6 +79,11 @@ class AggregateCall:
     distinct: bool = False
     filter_column: str | None = None
 
+    @property
+    def columns(self) -> Names:
+        """Those of the input that it reads."""
+        return frozenset(n for n in (self.argument, self.filter_column) if n is not None)
+
     def __str__(self) -> str:
         distinct = "DISTINCT " if self.distinct else ""
         where = f" FILTER ({self.filter_column})" if self.filter_column else ""
@@ -120,8 +125,7 @@ class WindowAggregate(Stateful):
         return frozenset(a.function for a in self.aggregates)
 
     def reads(self, outputs: Names, port: int) -> Names:
-        calls = (n for a in self.aggregates for n in (a.argument, a.filter_column) if n is not None)
-        return frozenset((*self.keys, *self.window_columns, *calls))
+        return frozenset((*self.keys, *self.window_columns)).union(*(a.columns for a in self.aggregates))
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.keys

@@ -8,9 +8,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
 from planner.catalog import MetadataColumn, Table
+from planner.logical import Sink as PlannedSink
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.formats.options import did_you_mean, parse_options
 from sqlengine.formats.registry import format_of
@@ -107,6 +108,18 @@ def open_sink(table: Table, environment: Environment) -> Sink:
         return connector_of(table).sink(table, environment)
     except OSError as error:
         raise _cannot_open(table, "written", error) from None
+
+
+def check_changes(sink: PlannedSink) -> None:
+    """UnsupportedError when a query changes rows that it has written, and its table can only be appended to."""
+    table = sink.table
+    if table is None or not sink.input.changes or connector_of(table).accepts_updates:
+        return
+    raise UnsupportedError(
+        f"table '{table.display}' takes new rows only, but the query updates or deletes rows that it has written",
+        detail=f"connector '{table.connector}' cannot take changes back",
+        hint="aggregate by windows (TUMBLE), or write to a table whose connector takes updates",
+    )
 
 
 def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:

@@ -7,6 +7,7 @@ from pathlib import Path
 from parser.errors import UnsupportedError
 from planner.logical import (
     AssignWatermark,
+    GroupAggregate,
     Project,
     Scan,
     Stateful,
@@ -24,6 +25,7 @@ from rules.ruleset import RuleSet
 from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for
 from sqlengine.operators.base import Operator
+from sqlengine.operators.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.row_by_row import RowByRowOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
@@ -73,6 +75,8 @@ class OperatorFactory:
                 return WindowAssignOperator(plan)
             case WindowAggregate():
                 return WindowAggregateOperator(plan, _owner(node))
+            case GroupAggregate():
+                return GroupAggregateOperator(plan, _owner(node))
             case Union():
                 return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
             case Values():

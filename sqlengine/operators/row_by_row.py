@@ -33,6 +33,6 @@ def joined(output: Output) -> Output:
     result: Output = []
     for port in sorted(by_port, key=lambda p: (p not in (ERROR_PORT, GIVE_UP_PORT), p)):
         batches = by_port[port]
-        rows = [b for b in batches if b.num_rows]
-        result.append((port, concat([*rows, batches[-1]]) if rows else batches[-1]))
+        last = batches.pop()
+        result.append((port, concat([*(b for b in batches if b.num_rows), last])))
     return result

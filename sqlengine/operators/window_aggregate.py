@@ -7,18 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from parser.errors import UnsupportedError
 from parser.types import BIGINT, Column, Root, Schema, timestamp
-from planner.logical import AggregateCall, LogicalPlan, WindowAggregate, WindowAssign
+from planner.logical import LogicalPlan, WindowAggregate, WindowAssign
 from sqlengine.batch import Batch, IntArray
-from sqlengine.expressions import truth
+from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import ERROR_PORT, Context, Output
-from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.zones import timer_instants
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
-from udf.aggregates import Accumulator, Aggregate, bind_aggregate
-from udf.vector import Errors, Vector, merge_errors
+from udf.vector import merge_errors
 
 # A window is known by its end as the clocks of its zone show it. Names with '#' cannot clash with SQL columns' here.
 _END, _START, _TIME, _FIRES = "#end", "#start", "#time", "#fires"
@@ -36,20 +33,18 @@ class WindowAggregateOperator:
 
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         self._node = node
-        self._owner = owner
         self._start, self._end, self._time = node.window_columns
         is_instant = node.input.schema.type(self._time).root is Root.TIMESTAMP_LTZ
         self._zone = _zone(node.input) if is_instant else "UTC"
-        self._aggregates = [_bind(call) for call in node.aggregates]
+        self._accumulators = Accumulators(node.aggregates, owner)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         end = Column(_END, timestamp(3).with_nullable(False))
-        values = [Column(name, _INSTANT) for name in (_START, _TIME, _FIRES)]
-        for i, aggregate in enumerate(self._aggregates):
-            values += [Column(f"{i}#{name}", kind) for name, kind in aggregate.accumulators]
+        values = [*(Column(name, _INSTANT) for name in (_START, _TIME, _FIRES)), *self._accumulators.columns]
         self._table: KeyedTable = context.table("windows", Schema((end, *keys)), Schema(tuple(values)), self._node.keys)
+        self._accumulators.attach(self._table, context.counters)
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
@@ -76,13 +71,7 @@ class WindowAggregateOperator:
             [batch.column(self._end), *(batch.column(k) for k in self._node.keys)], batch.num_rows
         )
         self._begin(batch, slots, is_new, fires)
-        good = np.ones(batch.num_rows, np.bool_)
-        for i, (call, aggregate) in enumerate(zip(self._node.aggregates, self._aggregates, strict=True)):
-            values = None if call.argument is None else batch.column(call.argument)
-            errors = aggregate.update(self._accumulator(i), slots, values, _selected(call, batch) & good)
-            if errors is not None:
-                good &= ~errors.mask
-                output.append((ERROR_PORT, self._failed(batch, call, errors)))
+        self._accumulators.change(batch, slots, None, output)
         self._table.mark(np.unique(slots))
 
     def _timers(self, batch: Batch) -> IntArray:
@@ -99,26 +88,10 @@ class WindowAggregateOperator:
         columns[_TIME][new] = milliseconds(batch.column(self._time))[0][is_new]
         columns[_FIRES][new] = fires[is_new]
 
-    def _accumulator(self, i: int) -> Accumulator:
-        prefix, columns = f"{i}#", self._table.columns
-        return {name.removeprefix(prefix): column for name, column in columns.items() if name.startswith(prefix)}
-
-    def _failed(self, rows: Batch, call: AggregateCall, errors: Errors) -> Batch:
-        bad = np.flatnonzero(errors.mask)
-        self._counters["rows_in_error"] += len(bad)
-        count = len(bad)
-        return dead_letters(
-            rows.take(bad),
-            owner=[self._owner] * count,
-            place=[""] * count,
-            subject=[str(call)] * count,
-            reason=[errors.reason(int(row)) for row in bad],
-        )
-
     def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
         table = self._table
         end, *keys = table.key_arrays(slots)
-        vectors = [_vector(a.result(self._accumulator(i), slots)) for i, a in enumerate(self._aggregates)]
+        vectors = self._accumulators.results(slots)
         results = [v.values for v in vectors]
         schema = self._node.schema
         bounds = [pa.array(table.columns[_START][slots]), end, pa.array(table.columns[_TIME][slots])]
@@ -133,24 +106,8 @@ class WindowAggregateOperator:
         if errors is None:
             return fired
         call = next(c for c, v in zip(self._node.aggregates, vectors, strict=True) if v.errors is not None)
-        output.append((ERROR_PORT, self._failed(fired, call, errors)))
+        output.append((ERROR_PORT, self._accumulators.failed(fired, call, errors)))
         return replace(fired.take(np.flatnonzero(~errors.mask)), watermark=batch.watermark)
-
-
-def _bind(call: AggregateCall) -> Aggregate:
-    if call.distinct:
-        raise UnsupportedError(f"{call.function}(DISTINCT …) over windows is not supported yet")
-    return bind_aggregate(call.function, () if call.argument_type is None else (call.argument_type,))
-
-
-def _vector(result: pa.Array | Vector) -> Vector:
-    return result if isinstance(result, Vector) else Vector(result)
-
-
-def _selected(call: AggregateCall, batch: Batch) -> BoolArray:
-    if call.filter_column is None:
-        return np.ones(batch.num_rows, np.bool_)
-    return truth(Vector(batch.column(call.filter_column)), batch.num_rows)
 
 
 def _zone(plan: LogicalPlan) -> str:

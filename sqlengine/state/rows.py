@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from sqlengine.state.columns import BoolArray, IntArray, SlotColumn
-from sqlengine.state.index import HashIndex
-from sqlengine.state.keys import hash_rows, key_column
+from sqlengine.state.columns import BoolArray, IntArray
+from sqlengine.state.index import HashIndex, Same
+from sqlengine.state.keys import KeyColumn, hash_rows, key_column
 from sqlengine.state.table import KeyedTable
 
 # How often a row is there: equal rows of a key are one.
@@ -125,16 +125,8 @@ class RowsTable:
     def groups(self, key: Sequence[pa.Array], num_rows: int) -> IntArray:
         """A number for each row's key, -1 where the key has no rows. It holds until the next `put` or `drop`."""
         self._check()
-        columns = [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]
-
-        def same(rows: IntArray, groups: IntArray) -> BoolArray:
-            slots = self._first[groups]
-            result = np.ones(len(rows), np.bool_)
-            for name, column in zip(self.key.names, columns, strict=True):
-                result &= column.same(rows, self.table.columns[name][slots], self._valid(name)[slots])
-            return result
-
-        return self._index.find(hash_rows(columns, num_rows), same)[0]
+        columns = self._columns(key)
+        return self._index.find(hash_rows(columns, num_rows), self._same(columns))[0]
 
     def slots(self, group: int) -> IntArray:
         """The slots of a key's rows, in order."""
@@ -179,18 +171,9 @@ class RowsTable:
 
     def _enter(self, slots: IntArray) -> None:
         """Puts rows into the index, in order of arrival."""
-        key = [self._array(n, slots) for n in self.key.names]
-        columns = [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]
+        columns = self._columns([self._array(n, slots) for n in self.key.names])
         hashes = hash_rows(columns, len(slots))
-
-        def same(rows: IntArray, groups: IntArray) -> BoolArray:
-            held = self._first[groups]
-            result = np.ones(len(rows), np.bool_)
-            for name, column in zip(self.key.names, columns, strict=True):
-                result &= column.same(rows, self.table.columns[name][held], self._valid(name)[held])
-            return result
-
-        groups, _ = self._index.find(hashes, same, lambda rows: self._begin(slots[rows]))
+        groups, _ = self._index.find(hashes, self._same(columns), lambda rows: self._begin(slots[rows]))
         if len(self._group_of) < len(self.table.columns[COUNT]):
             self._group_of = np.pad(self._group_of, (0, len(self.table.columns[COUNT]) - len(self._group_of)))
         self._group_of[slots] = groups
@@ -216,8 +199,7 @@ class RowsTable:
 
     def _forget(self, group: int, slot: int) -> None:
         """The group has no rows any more; `slot` still holds the last."""
-        at = np.array([slot])
-        columns = [key_column(c.type, self._array(c.name, at)) for c in self.key]
+        columns = self._columns([self._array(name, np.array([slot])) for name in self.key.names])
         self._index.remove(hash_rows(columns, 1), np.array([group]))
         self._free.append(group)
 
@@ -225,8 +207,20 @@ class RowsTable:
         order: object = 0 if self._order_by is None else self.table.columns[self._order_by][slot]
         return order, int(self.table.arrivals[slot]), slot
 
-    def _valid(self, name: str) -> SlotColumn:
-        return self.table.columns[name + "?"]
+    def _columns(self, key: Sequence[pa.Array]) -> list[KeyColumn]:
+        return [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]
+
+    def _same(self, columns: Sequence[KeyColumn]) -> Same:
+        """Compares keys with those of groups."""
+
+        def same(rows: IntArray, groups: IntArray) -> BoolArray:
+            slots, held = self._first[groups], self.table.columns
+            result = np.ones(len(rows), np.bool_)
+            for name, column in zip(self.key.names, columns, strict=True):
+                result &= column.same(rows, held[name][slots], held[name + "?"][slots].astype(np.bool_, copy=False))
+            return result
+
+        return same
 
     def _array(self, name: str, slots: IntArray) -> pa.Array:
         return self.table.array(name, slots)

@@ -1,0 +1,57 @@
+"""Aggregates without windows: one row per key, changed with each row that comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from parser.types import Column, Schema, TimeAttribute
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.windows import AggregateCall
+
+
+@dataclass(frozen=True)
+class GroupAggregate(Stateful):
+    """One row for each value of `keys` (none: one for all rows) that has rows; it changes as they come and go. Without
+    `aggregates` it is DISTINCT. Output: keys, which are no time attributes any more, then aggregates."""
+
+    input: LogicalPlan
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        keys = (Column(k, self.input.schema.type(k).as_attribute(TimeAttribute.NONE)) for k in self.keys)
+        return Schema((*keys, *(Column(a.name, a.type) for a in self.aggregates)))
+
+    @property
+    def label(self) -> str:
+        return f"by {', '.join(self.keys) or 'nothing'}: {', '.join(map(str, self.aggregates)) or 'distinct'}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates))
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return frozenset(a.function for a in self.aggregates)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return frozenset(self.keys).union(*(a.columns for a in self.aggregates))
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.keys
+
+    @cached_property
+    def changes(self) -> Changes:
+        updates = Changes.UPDATES if self.aggregates else Changes.NONE
+        return updates | (Changes.DELETES if self.input.changes else Changes.NONE)
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return (frozenset(self.keys),)

@@ -1,0 +1,64 @@
+"""Settings that stateful operations of a statement take on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from parser.errors import PlanError
+from planner.logical import LogicalPlan, Stateful
+from planner.rewrite import transform
+
+MINI_BATCH: Final = "table.exec.mini-batch.enabled"
+STATE_TTL: Final = "table.exec.state.ttl"
+
+P = TypeVar("P", bound=LogicalPlan)
+
+_UNITS = {
+    ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1,
+    ("s", "sec", "secs", "second", "seconds"): 1_000,
+    ("m", "min", "minute", "minutes"): 60_000,
+    ("h", "hour", "hours"): 3_600_000,
+    ("d", "day", "days"): 86_400_000,
+}
+_DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
+
+
+def configured(plan: P, settings: Mapping[str, str]) -> P:
+    """The plan with mini-batch and the time to live of state as the settings say. PlanError for a wrong value."""
+    row_by_row = not flag(settings, MINI_BATCH, default=True)
+    ttl_ms = duration_ms(settings, STATE_TTL)
+    if not row_by_row and not ttl_ms:
+        return plan
+
+    def set_up(node: LogicalPlan) -> LogicalPlan:
+        if not isinstance(node, Stateful):
+            return node
+        return replace(node, row_by_row=row_by_row and node.folds, ttl_ms=node.ttl_ms or ttl_ms)
+
+    changed = transform(plan, set_up)
+    assert isinstance(changed, type(plan))
+    return changed
+
+
+def flag(settings: Mapping[str, str], key: str, *, default: bool) -> bool:
+    """A setting that is true or false."""
+    value = settings.get(key, str(default)).strip().lower()
+    if value not in ("true", "false"):
+        raise PlanError(f"invalid value '{settings[key]}' of '{key}'", hint="use 'true' or 'false'")
+    return value == "true"
+
+
+def duration_ms(settings: Mapping[str, str], key: str, default: int = 0) -> int:
+    """A setting such as '1 h' or '500 ms', in ms; a number alone is one of ms."""
+    if key not in settings:
+        return default
+    match = _DURATION.fullmatch(settings[key])
+    factor = None if match is None else next((f for names, f in _UNITS.items() if match[2].lower() in names), None)
+    if match is None or factor is None:
+        raise PlanError(
+            f"invalid value '{settings[key]}' of '{key}'", hint="write a duration such as '1 h' or '500 ms'"
+        )
+    return int(match[1]) * factor
