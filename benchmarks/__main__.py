@@ -7,11 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from benchmarks import changes, footprint, functions, planning, rules_gen, rules_real
+from benchmarks import changes, footprint, functions, planning, rules_gen, rules_real, rules_real_flink
 from benchmarks.page import Section, show, write
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_real": rules_real.run,
+    "rules_real_flink": rules_real_flink.run,
     "rules_gen": rules_gen.run,
     "rules_gen_flink": rules_gen.run_flink,
     "changes": changes.run,
@@ -20,7 +21,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "planning": planning.run,
 }
 # Needs a Java and minutes: only by name.
-NOT_BY_DEFAULT = frozenset({"rules_gen_flink"})
+NOT_BY_DEFAULT = frozenset({"rules_gen_flink", "rules_real_flink"})
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ def _side_by_side(batch: int) -> tuple[float, float, float, int]:
         rates: tuple[list[float], list[float]] = ([], [])
         for copy in range(BATCH_COPIES + 1):
             for engine, seen in zip(engines, rates, strict=True):
-                events, cpu = _pass(engine, [copy])
+                events, cpu = one_pass(engine, [copy])
                 seen.append(events / cpu)
         done = counters(cached)
     with_caches, without = (float(np.median(seen[1:])) for seen in rates)
@@ -123,12 +123,12 @@ def _side_by_side(batch: int) -> tuple[float, float, float, int]:
 
 def _measure(options: Options, copies: int, batch: int = 4096) -> Run:
     with sigma.engine(options, batch) as engine:
-        _pass(engine, [0])
+        one_pass(engine, [0])
         before = counters(engine)
-        events, cpu = _pass(engine, list(range(1, copies + 1)))
+        events, cpu = one_pass(engine, list(range(1, copies + 1)))
         after = counters(engine)
         found = Counter((rule, int(event)) for rule, event in read_alerts(engine))
-        again, again_cpu = _pass(engine, [copies])
+        again, again_cpu = one_pass(engine, [copies])
         memory = own_mb()
     if found != sigma.expected_of(list(range(copies + 1))):
         raise AssertionError(f"{found.total()} alerts, not {sigma.expected_of(list(range(copies + 1))).total()}")
@@ -145,7 +145,7 @@ def _measure(options: Options, copies: int, batch: int = 4096) -> Run:
     )
 
 
-def _pass(engine: Engine, copies: list[int]) -> tuple[int, float]:
+def one_pass(engine: Engine, copies: list[int]) -> tuple[int, float]:
     """Number of events, and the CPU seconds from when the last of them is in the topic."""
     batches = [sigma.lines(n) for n in copies]
 
@@ -166,7 +166,7 @@ def _rule_by_rule() -> tuple[float, float]:
         scan = next(n.operator for n in running if isinstance(n.operator, ScanOperator))
         rules = next(n.operator for n in running if isinstance(n.operator, RulesOperator))
         source = next(iter(engine.graph.runner.inputs.running.values()))
-        _pass(engine, [0])
+        one_pass(engine, [0])
         chunk = source.source.read("0", 0, max_rows=len(sigma.log()))
         assert chunk is not None
         ((_, batch),) = scan.process(0, source.batch(chunk, 0, 0))

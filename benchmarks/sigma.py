@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -73,8 +73,8 @@ def expected_of(copies: list[int]) -> Counter[tuple[str, int]]:
 
 
 @contextmanager
-def engine(options: Options | None = None, batch: int = 4096) -> Iterator[Engine]:
-    """A running engine over an empty topic, with all rules, that reads `batch` events at a time at most. Rules that come
+def engine(options: Options | None = None, batch: int = 4096, wanted: Sequence[Rule] | None = None) -> Iterator[Engine]:
+    """A running engine over an empty topic, with all rules or those `wanted`, that reads `batch` events at a time at most. Rules that come
     later begin where the others are."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         made = Engine(Config(data=Path(folder), rules=options or Options(), rows_per_read=batch))
@@ -82,7 +82,7 @@ def engine(options: Options | None = None, batch: int = 4096) -> Iterator[Engine
             made.broker.create_topic(TABLE)
             table = create_table(TABLE, log(), all_rules()).replace("earliest-offset", "latest-offset")
             jobs = {"alerts": JobText("alerts", ALERTS), "table": JobText("table", table)}
-            jobs |= {r.job: JobText(r.job, r.sql) for r in all_rules()}
+            jobs |= {r.job: JobText(r.job, r.sql) for r in (all_rules() if wanted is None else wanted)}
             refused = [o.error for o in made.change(Request(Origin.SDK, jobs)).values() if o.error is not None]
             if refused:
                 raise RuntimeError(f"{len(refused)} rules were refused: {refused[0]}")
