@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import DataType, TimeAttribute
-from planner.binder import pool, refusals, windows
+from parser.types import BIGINT, Column, DataType, Schema, TimeAttribute
+from planner.binder import grouping_sets, literals, pool, refusals, windows
 from planner.binder.scalars import bind_condition, bind_scalar, function_call, user_arguments, user_function
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.catalog import Catalog, Function
@@ -19,6 +22,7 @@ from planner.logical import (
     LogicalPlan,
     Project,
     Tumble,
+    Union,
     WindowAggregate,
     WindowAssign,
 )
@@ -27,8 +31,11 @@ from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from udf.aggregates import bind_aggregate
 from udf.user import Kind
 
-_GROUPINGS = {exp.GroupingSets: "GROUPING SETS", exp.Cube: "CUBE", exp.Rollup: "ROLLUP"}
 _BOUNDS = ("TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME")
+
+
+# GROUPING and the like.
+_MARK = BIGINT.with_nullable(False)
 
 
 def is_aggregated(node: exp.Select, catalog: Catalog) -> bool:
@@ -73,6 +80,8 @@ class Grouping:
         self.varying: list[Scalar] = []  # calls of aggregates that may differ for equal rows: nobody shares their input
         self.legacy: Tumble | None = None
         self.window: list[str] = []
+        self.sets: list[frozenset[str]] = []  # the columns that each grouping set groups by
+        self.marks: dict[str, list[int]] = {}  # columns with one value for each set: GROUPING and the like
         self._group(node)
 
     def bind(self, node: exp.Expression) -> Scalar:
@@ -95,31 +104,73 @@ class Grouping:
         predicate = None
         if having is not None:
             predicate = self._above(bind_condition(having.this, self.place), having)
-        below = Project(self.input, tuple(self.below.items()), self.context.salt((*self.below.values(), *self.varying)))
+        items = tuple(self.below.items())
+        below = (
+            Project(self.input, items, self.context.salt((*self.below.values(), *self.varying)))
+            if items
+            else self.input
+        )
         plan = self._aggregated(below)
         return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
 
     def _aggregated(self, below: LogicalPlan) -> LogicalPlan:
         keys, calls = tuple(self.keys), tuple(self.calls.values())
+        if len(self.sets) > 1:
+            below, calls = self._expanded(below, calls)
+            keys = (*keys, *self.marks)
         if self.window:
             start, end, time = self.window
             return WindowAggregate(below, keys, calls, (start, end, time))
         return GroupAggregate(below, keys, calls)
 
+    def _expanded(
+        self, below: LogicalPlan, calls: tuple[AggregateCall, ...]
+    ) -> tuple[LogicalPlan, tuple[AggregateCall, ...]]:
+        """Each row once for each grouping set, with NULL in the columns that the set does not group by. What a call reads
+        is never taken from these."""
+        read = {n: self._fresh(n) for c in calls for n in c.columns if n in self.keys}
+        calls = tuple(
+            replace(c, argument=_of(read, c.argument), filter_column=_of(read, c.filter_column)) for c in calls
+        )
+        self._mark("set", list(range(len(self.sets))))
+        branches = tuple(self._branch(below, i, read) for i in range(len(self.sets)))
+        columns = zip(branches[0].schema.names, *(b.schema for b in branches), strict=True)
+        schema = Schema(tuple(Column(n, c[0].type.with_nullable(any(x.type.nullable for x in c))) for n, *c in columns))
+        return Union(branches, schema), calls
+
+    def _branch(self, below: LogicalPlan, number: int, read: Mapping[str, str]) -> LogicalPlan:
+        items: list[tuple[str, Scalar]] = []
+        for column in below.schema:
+            grouped = column.name not in self.keys or column.name in self.sets[number]
+            kind = column.type.with_nullable(True)
+            items.append((column.name, pool.column(column.name, column.type) if grouped else literals.null(kind)))
+        items += [(copy, pool.column(name, below.schema.type(name))) for name, copy in read.items()]
+        items += [(name, Literal(values[number], _MARK)) for name, values in self.marks.items()]
+        return Project(below, tuple(items))
+
+    def _mark(self, prefix: str, values: list[int]) -> ColumnRef:
+        name = self._fresh(prefix)
+        self.marks[name] = values
+        self.results.add(name)
+        return pool.column(name, _MARK)
+
     def _group(self, node: exp.Select) -> None:
-        group: exp.Expression | None = node.args.get("group")
-        expressions = _flat(group) if group is not None else []
-        self.grouped_by_all = not expressions
+        sets = grouping_sets.sets_of(node.args.get("group"))
+        expressions = list({id(e): e for s in sets for e in s}.values())
+        self.grouped_by_all = not all(sets)
         tumbles = [e for e in expressions if isinstance(e, exp.Anonymous) and e.name.upper() == "TUMBLE"]
         if tumbles:
             self._legacy_window(tumbles)
         place = Place(self.context, self.place.scope, "GROUP BY")
-        bound = [bind_scalar(e, place) for e in expressions if not any(e is t for t in tumbles)]
+        bound = {id(e): bind_scalar(e, place) for e in expressions if not any(e is t for t in tumbles)}
         if not tumbles:
-            self._found_window(bound)
-        for value in bound:
+            self._found_window(list(bound.values()))
+        digests = [{bound[id(e)].digest for e in s if id(e) in bound} for s in sets]
+        for value in bound.values():
             if not isinstance(value, Literal) and value.digest not in self.grouped:
-                self._key(value)
+                self._key(value, everywhere=all(value.digest in d for d in digests))
+        names = {digest: column.name for digest, column in self.grouped.items()}
+        self.sets = [frozenset(names[d] for d in group if d in names) for group in digests]
 
     def _legacy_window(self, tumbles: list[exp.Anonymous]) -> None:
         if len(tumbles) > 1:
@@ -152,10 +203,11 @@ class Grouping:
         for name in names:
             self.below[name] = pool.column(name, self.input.schema.type(name))
 
-    def _key(self, value: Scalar) -> None:
+    def _key(self, value: Scalar, *, everywhere: bool) -> None:
+        """`everywhere`: all grouping sets group by it; where one does not, it is NULL."""
         name = self._column(value, "key")
         self.keys.append(name)
-        kind = value.type if self.window else value.type.as_attribute(TimeAttribute.NONE)
+        kind = value.type if everywhere else value.type.with_nullable(True)
         self.grouped[value.digest] = pool.column(name, kind)
 
     def _column(self, value: Scalar, prefix: str) -> str:
@@ -171,7 +223,7 @@ class Grouping:
         return name
 
     def _fresh(self, prefix: str) -> str:
-        taken = {*self.input.schema.names, *self.below, *self.results}
+        taken = {*self.input.schema.names, *self.below, *self.results, *self.marks}
         number = 0
         while f"{prefix}${number}" in taken:
             number += 1
@@ -189,9 +241,27 @@ class Grouping:
             return self._user_aggregate(user, call, condition)
         if name in refusals.AGGREGATES:
             return self._aggregate(call, condition)
+        if name in grouping_sets.FUNCTIONS and condition is None:
+            return self._grouping(name, call)
         if name in _BOUNDS and self.legacy is not None and condition is None:
             return self._bound(_BOUNDS.index(name), call)
         return None
+
+    def _grouping(self, name: str, node: exp.Expression) -> Scalar:
+        place = Place(self.context, self.place.scope, name)
+        columns = []
+        for argument in node.expressions:
+            column = self.grouped.get(bind_scalar(argument, place).digest)
+            if column is None:
+                raise PlanError(f"the argument of {name} is not grouped by", position=position_of(argument))
+            columns.append(column.name)
+        if bool(columns) is (name == "GROUP_ID"):
+            raise PlanError(f"{name} takes {'no' if columns else 'grouped'} columns", position=position_of(node))
+        values = grouping_sets.marks(name, columns, self.sets)
+        if len(self.sets) == 1:
+            return Literal(values[0], _MARK)
+        known = next((n for n, held in self.marks.items() if held == values and n.startswith("mark")), None)
+        return self._mark("mark", values) if known is None else pool.column(known, _MARK)
 
     def _bound(self, role: int, node: exp.Expression) -> Scalar:
         if self._tumble(node) != self.legacy:
@@ -270,16 +340,6 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
     return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)
 
 
-def _flat(group: exp.Expression) -> list[exp.Expression]:
-    """The grouped expressions; (a, b) is a and b."""
-    found: list[exp.Expression] = []
-    for expression in group.expressions:
-        if type(expression) in _GROUPINGS:
-            raise refusals.of_grouping(expression, _GROUPINGS[type(expression)])
-        found += expression.expressions if isinstance(expression, exp.Tuple) else [expression]
-    return found
-
-
 def _not_grouped(name: str, node: exp.Expression) -> PlanError:
     column = next((c for c in node.find_all(exp.Column) if c.name == name), node)
     return PlanError(
@@ -287,6 +347,10 @@ def _not_grouped(name: str, node: exp.Expression) -> PlanError:
         hint=f"add it to GROUP BY, or aggregate it: MAX({name})",
         position=position_of(column),
     )
+
+
+def _of(copies: Mapping[str, str], name: str | None) -> str | None:
+    return None if name is None else copies.get(name, name)
 
 
 class Ungrouped:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from parser import nodes
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
+from planner.binder.grouping_sets import FUNCTIONS
 from udf.aggregates import aggregate_names
 
 AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n)
@@ -16,8 +17,7 @@ WINDOW_BOUNDS = frozenset({"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"})
 
 _KNOWN = f"{', '.join(sorted(AGGREGATES))} are there"
 _OTHER_AGGREGATES = dict.fromkeys(
-    "RANK DENSE_RANK ROW_NUMBER CUME_DIST PERCENT_RANK NTILE LEAD LAG SUM0 APPROX_COUNT_DISTINCT GROUPING GROUPING_ID "
-    "GROUP_ID".split(),
+    "RANK DENSE_RANK ROW_NUMBER CUME_DIST PERCENT_RANK NTILE LEAD LAG SUM0 APPROX_COUNT_DISTINCT".split(),
     _KNOWN,
 )
 _TUMBLE = "use TUMBLE"
@@ -32,7 +32,9 @@ _OTHER_WINDOWS = {
     "MATCH_PROCTIME": "MATCH_RECOGNIZE is not there either",
 }
 # Names of calls that are no scalar functions.
-NOT_SCALAR = AGGREGATES | WINDOW_BOUNDS | {"TUMBLE"} | frozenset(_OTHER_AGGREGATES) | frozenset(_OTHER_WINDOWS)
+NOT_SCALAR = (
+    AGGREGATES | FUNCTIONS | WINDOW_BOUNDS | {"TUMBLE"} | frozenset(_OTHER_AGGREGATES) | frozenset(_OTHER_WINDOWS)
+)
 
 _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Subquery: ("a scalar subquery", "compute the value in a query below, or write it as a literal"),
@@ -95,6 +97,8 @@ def of_special(node: exp.Expression, clause: str) -> PlanError:
     if name in AGGREGATES:
         hint = "filter aggregates with HAVING" if clause == "WHERE" else "aggregate in a query below"
         return PlanError(f"the aggregate {name} cannot stand in {clause}", hint=hint, position=position_of(node))
+    if name in FUNCTIONS:
+        return PlanError(f"{name} stands outside of a query with GROUP BY", position=position_of(node))
     hint = "group by TUMBLE(time column, size) in the same query"
     return PlanError(f"{name} stands outside of a query that groups by TUMBLE", hint=hint, position=position_of(node))
 
@@ -108,7 +112,6 @@ def check_arguments(node: exp.Expression) -> None:
 
 
 _CLAUSES = {
-    "distinct": ("SELECT DISTINCT", "group by a window and the columns"),
     "joins": ("JOIN", "put what is joined into the events, or use CASE for few values"),
     "windows": ("WINDOW", "aggregate by windows: GROUP BY TUMBLE(…)"),
     "qualify": ("QUALIFY", "filter in a query above"),
@@ -178,8 +181,3 @@ def of_relation(node: exp.Expression) -> UnsupportedError:
 def of_table_function(node: exp.Expression) -> PlanError:
     hint = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(time column), INTERVAL '1' MINUTE)) is there"
     return UnsupportedError(f"table function {node.name} is not supported", hint=hint, position=position_of(node))
-
-
-def of_grouping(node: exp.Expression, what: str) -> UnsupportedError:
-    hint = "group by TUMBLE(time column, size), or by window_start and window_end of TABLE(TUMBLE(…))"
-    return UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))

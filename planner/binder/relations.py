@@ -9,17 +9,16 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
-from parser.types import Column, DataType, Schema
+from parser.types import Column, DataType, Schema, TimeAttribute
 from planner.binder import aggregates, laterals, pool, refusals, windows
 from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.catalog import Table, View
-from planner.logical import Filter, LogicalPlan, Project, Union, Values
+from planner.logical import Filter, GroupAggregate, LogicalPlan, Project, SetOperation, Union, Values
 from planner.scalar import ColumnRef, Scalar
 from udf.coercion import common_type
 
-_SET_OPERATIONS = {exp.Union: "UNION without ALL", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
 # Stands for the missing FROM of a SELECT that is one row of constants.
 _NOTHING = Values(((),), Schema(()))
 
@@ -33,13 +32,11 @@ def bind_query(node: exp.Expression, context: Context) -> Query:
             return _select(node, context)
         case exp.Values():
             return _values(node, context)
-        case exp.Union() if not node.args.get("distinct"):
-            return _union(node, context)
+        case exp.Union():
+            query = _union(node, context)
+            return _distinct(query) if node.args.get("distinct") else query
         case exp.SetOperation():
-            hint = "use UNION ALL, and filter or group what comes twice"
-            raise UnsupportedError(
-                f"{_SET_OPERATIONS[type(node)]} is not supported", hint=hint, position=position_of(node)
-            )
+            return _set_operation(node, context)
         case exp.Subquery():
             return bind_query(node.this, context)
     raise refusals.of_expression(node)
@@ -77,23 +74,47 @@ def _union(node: exp.Union, context: Context) -> Query:
     while operands:
         current = operands.pop()
         plain = current is node or not current.args.get("with_")  # those of `node` are in the context
-        if isinstance(current, exp.Union) and not current.args.get("distinct") and plain:
+        alike = isinstance(current, exp.Union) and bool(current.args.get("distinct")) is bool(node.args.get("distinct"))
+        if alike and plain:
             refusals.check_clauses(current)
             operands += (current.args["expression"], current.this)
         else:
             branches.append(bind_query(current, context))
+    inputs, schema = _alike(branches, node)
+    return Query(Union(inputs, schema), branches[0].names)
+
+
+def _set_operation(node: exp.SetOperation, context: Context) -> Query:
+    branches = [bind_query(node.this, context), bind_query(node.args["expression"], context)]
+    (left, right), schema = _alike(branches, node)
+    every = not node.args.get("distinct")
+    plain = Schema(tuple(Column(c.name, c.type.as_attribute(TimeAttribute.NONE)) for c in schema))
+    return Query(SetOperation(left, right, plain, isinstance(node, exp.Except), every), branches[0].names)
+
+
+def _distinct(query: Query) -> Query:
+    return replace(query, plan=GroupAggregate(query.plan, query.plan.schema.names, ()))
+
+
+def _alike(branches: Sequence[Query], node: exp.SetOperation) -> tuple[tuple[LogicalPlan, ...], Schema]:
+    """The branches with columns of common types, and the schema: the names are those of the first."""
     _check_widths(branches, node)
     first = branches[0]
     kinds = [_branch_type([b.plan.schema.columns[i] for b in branches], i, node) for i in range(len(first.names))]
     schema = Schema(tuple(Column(n, t) for n, t in zip(first.plan.schema.names, kinds, strict=True)))
-    return Query(Union(tuple(_as_types(b.plan, kinds, node) for b in branches), schema), first.names)
+    return tuple(_as_types(b.plan, kinds, node) for b in branches), schema
+
+
+def _named(node: exp.Expression) -> str:
+    """A set operation as people write it."""
+    return f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
 
 
 def _check_widths(branches: Sequence[Query], node: exp.Expression) -> None:
     for number, branch in enumerate(branches, 1):
         if len(branch.names) != len(branches[0].names):
             raise PlanError(
-                f"query {number} of UNION ALL has {len(branch.names)} columns, the first has {len(branches[0].names)}",
+                f"query {number} of {_named(node)} has {len(branch.names)} columns, the first has {len(branches[0].names)}",
                 position=position_of(node),
             )
 
@@ -104,7 +125,7 @@ def _branch_type(columns: Sequence[Column], index: int, node: exp.Expression) ->
     if common is None:
         given = ", ".join(dict.fromkeys(str(t.plain) for t in kinds))
         raise PlanError(
-            f"column {index + 1} ('{columns[0].name}') of UNION ALL has types that do not go together",
+            f"column {index + 1} ('{columns[0].name}') of {_named(node)} has types that do not go together",
             detail=f"the types are {given}",
             hint="cast them to one type",
             position=position_of(node),
@@ -159,7 +180,8 @@ def _select(node: exp.Select, context: Context) -> Query:
     if grouping is not None:
         plan = grouping.plan(node.args.get("having"))
     names = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items))
-    return _projected(plan, names, [value for _, value in items], context)
+    query = _projected(plan, names, [value for _, value in items], context)
+    return _distinct(query) if node.args.get("distinct") else query
 
 
 def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scalar], context: Context) -> Query:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from planner.logical.aggregates import GroupAggregate
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
+from planner.logical.sets import SetOperation
 from planner.logical.windows import WINDOW_COLUMNS, AggregateCall, Tumble, WindowAggregate, WindowAssign
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Names",
     "Project",
     "Scan",
+    "SetOperation",
     "Sink",
     "Stateful",
     "TableFunction",

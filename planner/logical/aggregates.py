@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from parser.types import Column, Schema, TimeAttribute
+from parser.types import Column, Schema
 from planner.changelog import Changes
 from planner.logical.node import LogicalPlan, Names, Stateful
 from planner.logical.windows import AggregateCall
@@ -14,7 +14,7 @@ from planner.logical.windows import AggregateCall
 @dataclass(frozen=True)
 class GroupAggregate(Stateful):
     """One row for each value of `keys` (none: one for all rows) that has rows; it changes as they come and go. Without
-    `aggregates` it is DISTINCT. Output: keys, which are no time attributes any more, then aggregates."""
+    `aggregates` it is DISTINCT. Output: keys, then aggregates."""
 
     input: LogicalPlan
     keys: tuple[str, ...]
@@ -26,7 +26,7 @@ class GroupAggregate(Stateful):
 
     @cached_property
     def schema(self) -> Schema:
-        keys = (Column(k, self.input.schema.type(k).as_attribute(TimeAttribute.NONE)) for k in self.keys)
+        keys = self.input.schema.select(self.keys)
         return Schema((*keys, *(Column(a.name, a.type) for a in self.aggregates)))
 
     @property

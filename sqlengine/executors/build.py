@@ -10,6 +10,7 @@ from planner.logical import (
     GroupAggregate,
     Project,
     Scan,
+    SetOperation,
     Stateful,
     TableFunction,
     Union,
@@ -30,6 +31,7 @@ from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.row_by_row import RowByRowOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
 from sqlengine.operators.scan import ScanOperator
+from sqlengine.operators.set_operation import SetOperationOperator
 from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.values import ValuesOperator
@@ -77,6 +79,8 @@ class OperatorFactory:
                 return WindowAggregateOperator(plan, _owner(node))
             case GroupAggregate():
                 return GroupAggregateOperator(plan, _owner(node))
+            case SetOperation():
+                return SetOperationOperator(plan)
             case Union():
                 return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
             case Values():

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sqlengine.batch import Batch, RowKind
-from sqlengine.state.columns import BoolArray
+from sqlengine.state.columns import BoolArray, IntArray
 
 Kinds = npt.NDArray[np.int8]
 
@@ -29,6 +29,13 @@ def takes_back(batch: Batch) -> BoolArray | None:
         return None
     back: BoolArray = (batch.kinds == UPDATE_BEFORE) | (batch.kinds == DELETE)
     return back if back.any() else None
+
+
+def first_seen(slots: IntArray) -> IntArray:
+    """Distinct slots in the order in which they come first."""
+    distinct, first = np.unique(slots, return_index=True)
+    ordered: IntArray = distinct[np.argsort(first)]
+    return ordered
 
 
 def plain(kinds: Kinds) -> Kinds | None:

@@ -13,7 +13,16 @@ from planner.logical import GroupAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import ERROR_PORT, Context, Output
-from sqlengine.operators.changelog import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Kinds, plain, takes_back
+from sqlengine.operators.changelog import (
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    Kinds,
+    first_seen,
+    plain,
+    takes_back,
+)
 from sqlengine.state.columns import BoolArray, validity
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector, merge_errors
@@ -56,7 +65,7 @@ class GroupAggregateOperator:
         slots, _ = self._table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
         if back is not None:
             batch, slots, back = self._known(batch, slots, back)
-        touched = _first_seen(slots)
+        touched = first_seen(slots)
         rows = self._table.columns[_ROWS].view(np.int64)
         existed = rows[touched] > 0
         before = self._accumulators.results(touched)
@@ -120,13 +129,6 @@ class GroupAggregateOperator:
             if errors is not None:
                 output.append((ERROR_PORT, self._accumulators.failed(result, call, errors)))
         return replace(result.take(np.flatnonzero(~bad)), watermark=result.watermark)
-
-
-def _first_seen(slots: IntArray) -> IntArray:
-    """Distinct slots in the order in which they come first."""
-    distinct, first = np.unique(slots, return_index=True)
-    ordered: IntArray = distinct[np.argsort(first)]
-    return ordered
 
 
 def _differ(old: list[pa.Array], new: list[pa.Array], count: int) -> BoolArray:

@@ -7,6 +7,7 @@ words for the statements that fail. `${DATA}` is the folder `data`, `${OUT}` an 
 A comment line directly above a statement directs how it is compared:
 
     -- rowsort            its rows come in any order (several inputs)
+    -- materialized       only what its changes leave in the end counts (Flink's changes vary: two inputs)
     -- differs: reason    Flink says something else; what we say is in `NAME.ours.jsonl`, and all is in differences.md
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,6 +82,10 @@ class Script:
         return frozenset(n for n, d in self._directives() if d == "rowsort")
 
     @cached_property
+    def materialized(self) -> frozenset[int]:
+        return frozenset(n for n, d in self._directives() if d == "materialized")
+
+    @cached_property
     def differs(self) -> Mapping[int, str]:
         """Statement to the reason why we differ from Flink."""
         prefix = "differs: "
@@ -126,13 +132,15 @@ class Collected:
         self.messages.append(f"statement {stmt}, " + render(error, self.text))
 
 
-def run(script: Script, folder: Path, rows_per_read: int) -> tuple[list[Event], str]:
+def run(
+    script: Script, folder: Path, rows_per_read: int, settings: Mapping[str, str] | None = None
+) -> tuple[list[Event], str]:
     """Our events for the script, and our messages about the statements that fail. `folder` is empty."""
     out, data = folder / "out", folder / "topics"
     out.mkdir()
     collected = Collected(script.text)  # messages show lines without the folders of this machine
     with open_runner(data, rows_per_read) as runner:
-        Session(runner, collected).run(script.with_folders(out))
+        Session(runner, collected, settings=dict(settings or {})).run(script.with_folders(out))
     lines = script.portable(lines_of(collected.events), out)
     messages = script.portable("\n\n".join(collected.messages), out)
     return events_of(lines), messages + "\n" if messages else ""
@@ -170,7 +178,18 @@ def answers(script: Script, events: Iterable[Event]) -> dict[int, Answer]:
         held = found[number]
         if isinstance(held, list):
             held[1:] = sorted(held[1:])
-    return found
+    return {n: left_in_the_end(a) if n in script.materialized else a for n, a in found.items()}
+
+
+def left_in_the_end(answer: Answer) -> Answer:
+    """The schema, and the rows that are there after all changes, in order of their text."""
+    if not isinstance(answer, list):
+        return answer
+    counts: Counter[str] = Counter()
+    for op, *row in map(json.loads, answer[1:]):
+        counts[_exact(row)] += -1 if op in ("-U", "-D") else 1
+    left = [_exact(["+I" if n > 0 else "-D", *json.loads(row)]) for row, n in counts.items() for _ in range(abs(n))]
+    return [answer[0], *sorted(left)]
 
 
 def _rounded(row: list[Any], floats: Iterable[int]) -> list[Any]:

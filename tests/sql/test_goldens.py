@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.sql.golden import FOLDER, Answer, Script, answers, events_of, header, lines_of, run, scripts
+from planner.settings import MINI_BATCH
+from tests.sql.golden import FOLDER, Answer, Script, answers, events_of, header, left_in_the_end, lines_of, run, scripts
 from tests.sql.record import ask
 
 SCRIPTS = scripts()
@@ -66,6 +67,14 @@ def test_goldens(script: Script, rows_per_read: int, tmp_path: Path, update: boo
     assert found == expected, difference(script, found, expected)
     if rows_per_read == DEFAULT:
         assert messages == _read(script.beside(".errors.txt"))
+
+
+@each_script
+def test_mini_batch_leaves_the_same_in_the_end(script: Script, tmp_path: Path) -> None:
+    events, _ = run(script, tmp_path, DEFAULT, {MINI_BATCH: "true"})
+    found = {n: left_in_the_end(a) for n, a in answers(script, events).items()}
+    expected = {n: left_in_the_end(a) for n, a in wanted(script).items()}
+    assert found == expected, difference(script, found, expected)
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,56 @@
+"""INTERSECT and EXCEPT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from parser.types import Schema
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, Stateful
+
+
+@dataclass(frozen=True)
+class SetOperation(Stateful):
+    """Rows of `left` that are (INTERSECT) or are not (`is_except`) among those of `right`, each once or, with `all`, as
+    often as in both, or by how much more often in `left`. NULL is equal to NULL. Columns by position."""
+
+    left: LogicalPlan
+    right: LogicalPlan
+    row_schema: Schema
+    is_except: bool
+    all: bool
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.left, self.right)
+
+    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
+        left, right = inputs
+        return replace(self, left=left, right=right)
+
+    @property
+    def schema(self) -> Schema:
+        return self.row_schema
+
+    @property
+    def label(self) -> str:
+        return f"{'EXCEPT' if self.is_except else 'INTERSECT'}{' ALL' if self.all else ''}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.label, str(self.row_schema))
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.inputs[port].schema.names
+
+    @cached_property
+    def changes(self) -> Changes:
+        taken_back = self.left.changes or self.right.changes or self.is_except
+        return Changes.DELETES if taken_back else Changes.NONE
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return () if self.all else (frozenset(self.schema.names),)

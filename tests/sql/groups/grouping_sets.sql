@@ -1,0 +1,15 @@
+CREATE TABLE e (ts TIMESTAMP(3), k STRING, v INT, w DECIMAL(8, 2), ok BOOLEAN)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/events.json', 'format' = 'json');
+-- rowsort
+SELECT k, ok, COUNT(*) AS n, SUM(v) AS s FROM e GROUP BY GROUPING SETS ((k, ok), (k), ());
+-- rowsort
+SELECT k, ok, COUNT(*) AS n, GROUPING(k) AS gk, GROUPING(ok) AS go, GROUPING_ID(k, ok) AS g FROM e GROUP BY ROLLUP (k, ok);
+-- rowsort
+SELECT k, ok, MAX(v) AS m, GROUPING_ID(ok, k) AS g FROM e GROUP BY CUBE (k, ok);
+-- rowsort
+SELECT k, v, COUNT(v) AS n, SUM(v) AS s FROM e GROUP BY GROUPING SETS ((k), (v));
+-- rowsort
+SELECT ok, k, COUNT(*) AS n FROM e GROUP BY ok, GROUPING SETS ((k), ()) HAVING COUNT(*) > 1;
+-- rowsort
+SELECT k, COUNT(*) AS n, GROUP_ID() AS g FROM e GROUP BY GROUPING SETS ((k), (k), ());
+SELECT k, GROUPING(k) AS g, COUNT(*) AS n FROM e GROUP BY k;
