@@ -31,7 +31,7 @@ from planner.binder.unsupported import refuse
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from sqlengine.connectors.registry import check_changes, validate
+from sqlengine.connectors.registry import check_changes, declared, validate
 from sqlengine.functions.library import Library, entry_key, key_of
 from udf.user import UserFunction
 
@@ -210,6 +210,7 @@ def _define(script: _Script, statement: CreateTable | CreateView | CreateFunctio
     item = bind(statement, script.catalog, script.settings, job=script.name, load=script.load)
     assert isinstance(item, Table | View | Function)
     if isinstance(item, Table):
+        item = declared(item)
         validate(item)  # Flink finds a wrong option when the table is used; the author of a job wants to know now
     script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
     for expression in expressions_of(statement):

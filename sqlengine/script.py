@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
+from sqlengine.connectors.memory_tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
@@ -31,7 +32,7 @@ def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") 
         return
     broker = EmbeddedBroker(data, fsync="none", clock=wall_clock)
     try:
-        environment = Environment(broker, wall_clock, f"script-{time.time_ns()}")
+        environment = Environment(broker, wall_clock, f"script-{time.time_ns()}", memory=Memory())
         yield EmbeddedRunner(environment, OperatorFactory(), rows_per_read, lambda: _idle(broker))
     finally:
         broker.close()

@@ -38,7 +38,7 @@ from planner.optimizer import disabled_passes
 from planner.settings import MINI_BATCH
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import check_changes
+from sqlengine.connectors.registry import check_changes, declared
 from sqlengine.describe import describe, describe_function, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -161,6 +161,7 @@ class Session:
                 self._activate(expressions_of(statement))
                 item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
                 assert isinstance(item, Table | View | Function)
+                item = declared(item) if isinstance(item, Table) else item
                 self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
             case Drop():
                 self._drop(statement)

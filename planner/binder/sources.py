@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from parser.errors import UnsupportedError
 from planner.binder import pool
 from planner.binder.scope import Context, Query
 from planner.catalog import Table
+from planner.changelog import Changes
 from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, TableFunction, Values
 from planner.rewrite import transform
 from planner.scalar import Scalar
@@ -34,6 +36,8 @@ def query_of_table(table: Table, context: Context) -> Query:
 
 def _build(table: Table, salt: str) -> LogicalPlan:
     plan: LogicalPlan = Scan(table)
+    if Changes.UPSERTS in table.changes:
+        raise UnsupportedError(f"table '{table.display}' gives updates without the rows that they replace")
     if table.schema.names != plan.schema.names:
         computed: dict[str, Scalar] = dict(table.computed)
         items = ((n, computed.get(n) or pool.column(n, plan.schema.type(n))) for n in table.schema.names)

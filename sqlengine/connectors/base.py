@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from parser.types import DataType
 from planner.catalog import Table
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker
+from sqlengine.connectors.memory_tables import Memory
 from sqlengine.formats.base import Option as Option
 
 
@@ -22,7 +23,8 @@ class Chunk:
     """Consecutive records of one shard: offsets from `start` (included) to `end` (excluded; the next read's start).
 
     Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows made by the connector
-    itself, such as datagen's, by column name). `metadata` holds columns by metadata key ('timestamp', 'offset', …)."""
+    itself, such as datagen's, by column name, with their `kinds`: None where all are +I). `metadata` holds columns by
+    metadata key ('timestamp', 'offset', …)."""
 
     shard: str
     start: int
@@ -32,6 +34,7 @@ class Chunk:
     columns: Mapping[str, pa.Array] | None = None
     offsets: npt.NDArray[np.int64] | None = None
     metadata: Mapping[str, pa.Array] = field(default_factory=dict)
+    kinds: npt.NDArray[np.int8] | None = None
 
 
 class Source(Protocol):
@@ -84,12 +87,13 @@ class Sink(Protocol):
 @dataclass(frozen=True)
 class Environment:
     """What connectors may use: the broker (None in a script without a data folder), the clock in ms, the graph's id,
-    the output stream of `print`."""
+    the output stream of `print`, and the tables in memory (None where a process may not keep any)."""
 
     broker: Broker | None
     clock: Callable[[], int]
     writer: str
     print_line: Callable[[str], None] = print
+    memory: Memory | None = None
 
 
 class Connector(Protocol):
@@ -106,3 +110,16 @@ class Connector(Protocol):
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Opens the table for writing; UnsupportedError if it can only be read."""
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """What a connector has besides, where rows come or go with kinds and no format says which."""
+
+    any_metadata: ClassVar[bool]  # whether a table may declare metadata of any key and type
+
+    def brings(self, table: Table) -> frozenset[RowKind]:
+        """The kinds of rows that the table may give."""
+
+    def takes(self, table: Table) -> frozenset[RowKind]:
+        """The kinds of rows that can be written to the table."""

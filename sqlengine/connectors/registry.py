@@ -4,6 +4,7 @@ this folder registers its connector; third parties use the entry point group 'sq
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
@@ -11,8 +12,10 @@ from typing import TypeVar
 from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
 from planner.catalog import MetadataColumn, Table
+from planner.changelog import Changes
 from planner.logical import Sink as PlannedSink
-from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
+from sqlengine.batch import RowKind
+from sqlengine.connectors.base import Changing, Connector, Environment, Option, Sink, Source
 from sqlengine.formats.options import did_you_mean, parse_options
 from sqlengine.formats.registry import format_of
 
@@ -35,7 +38,7 @@ def connector(name: str) -> Callable[[type[C]], type[C]]:
 @cache
 def connectors() -> dict[str, Connector]:
     """All connectors by name."""
-    from sqlengine.connectors import blackhole, datagen, filesystem, print_, topic  # noqa: F401  each registers itself
+    from sqlengine.connectors import blackhole, datagen, filesystem, memory, print_, topic  # noqa: F401  each registers itself
 
     for point in entry_points(group="sqlengine.connectors"):
         if point.name not in _connectors:
@@ -72,6 +75,8 @@ def validate(table: Table) -> None:
 
 def _check_metadata(declared: MetadataColumn, found: Connector) -> None:
     """The connector has the key, and its values fit in the declared type."""
+    if isinstance(found, Changing) and found.any_metadata:
+        return
     if declared.key not in found.metadata:
         hint = did_you_mean(declared.key, found.metadata) or "keys: " + (", ".join(sorted(found.metadata)) or "none")
         raise PlanError(f"connector '{found.name}' has no metadata '{declared.key}'", hint=hint)
@@ -110,10 +115,42 @@ def open_sink(table: Table, environment: Environment) -> Sink:
         raise _cannot_open(table, "written", error) from None
 
 
+def declared(table: Table) -> Table:
+    """The table with the changes that its rows bring, as its connector says. What is wrong with its options is told
+    where the table is used."""
+    try:
+        kinds = brings(table)
+    except PlanError:
+        return table
+    return replace(table, changes=changes_of(kinds))
+
+
+def brings(table: Table) -> frozenset[RowKind]:
+    """The kinds of rows that the table may give."""
+    found = connector_of(table)
+    return found.brings(table) if isinstance(found, Changing) else frozenset({RowKind.INSERT})
+
+
+def takes(table: Table) -> frozenset[RowKind]:
+    """The kinds of rows that can be written to the table."""
+    found = connector_of(table)
+    if isinstance(found, Changing):
+        return found.takes(table)
+    return frozenset(RowKind) if found.accepts_updates else frozenset({RowKind.INSERT})
+
+
+def changes_of(kinds: frozenset[RowKind]) -> Changes:
+    """What rows of these kinds are to the planner."""
+    updates = Changes.UPDATES if RowKind.UPDATE_AFTER in kinds else Changes.NONE
+    if updates and RowKind.UPDATE_BEFORE not in kinds:
+        updates |= Changes.UPSERTS
+    return updates | (Changes.DELETES if RowKind.DELETE in kinds else Changes.NONE)
+
+
 def check_changes(sink: PlannedSink) -> None:
-    """UnsupportedError when a query changes rows that it has written, and its table can only be appended to."""
+    """UnsupportedError when a query changes rows that it has written in a way that its table does not take."""
     table = sink.table
-    if table is None or not sink.input.changes or connector_of(table).accepts_updates:
+    if table is None or not sink.input.changes & ~changes_of(takes(table)):
         return
     raise UnsupportedError(
         f"table '{table.display}' takes new rows only, but the query updates or deletes rows that it has written",

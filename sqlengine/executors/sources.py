@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 import pyarrow as pa
@@ -60,7 +60,8 @@ class RunningSource:
         if chunk.columns is not None:
             schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))
             columns = tuple(chunk.columns[c.name] for c in schema)
-            return Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+            rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+            return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
         assert chunk.records is not None
         assert chunk.offsets is not None
         extra = [chunk.metadata[m.key] for m in self.scan.table.metadata]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from parser.errors import PlanError
+from sqlengine.batch import RowKind
 from sqlengine.formats.base import Option
 
 
@@ -82,6 +83,17 @@ def character(text: str) -> str:
     if len(text) != 1:
         raise ValueError("expected a single character")
     return text
+
+
+_KINDS = {"I": RowKind.INSERT, "UB": RowKind.UPDATE_BEFORE, "UA": RowKind.UPDATE_AFTER, "D": RowKind.DELETE}
+
+
+def kinds(text: str) -> frozenset[RowKind]:
+    """Kinds of rows, as in `I,UB,UA,D`."""
+    names = [name.strip().upper() for name in text.split(",")]
+    if not set(names) <= set(_KINDS):
+        raise ValueError("expected some of I, UB, UA and D, separated by commas")
+    return frozenset(_KINDS[name] for name in names)
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str | None:

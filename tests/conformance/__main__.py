@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
 
 from tests.conformance.expressions import run_expressions
+from tests.conformance.program_runs import run_programs
+from tests.conformance.programs import PASSING, reason
 from tests.conformance.sigma import SWITCHES, run_sigma
 from tests.conformance.statements import run_statements
 
@@ -64,6 +67,33 @@ def statements(path: Path, out: Path | None) -> None:
         out.write_text("".join(f"{text.json}\n" for text in texts), encoding="utf-8")
     failed = sum(1 for text in texts if text.faults)
     click.echo(f"{len(texts) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+@main.command()
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Write what came out here, a file for each sink.")
+@click.option("--only", help="Programs whose class or id begins with this.")
+@click.option("--summary", is_flag=True, help="Count the failures by their reasons.")
+@click.option("--remember", is_flag=True, help="Add those that pass to the list of those that must.")
+def programs(path: Path, out: Path | None, only: str | None, summary: bool, remember: bool) -> None:
+    """Table test programs (PATH: JSON lines with class, id and steps)."""
+    outcomes = []
+    for outcome in run_programs(path, only):
+        outcomes.append(outcome)
+        click.echo(outcome.line)
+        if out is not None:
+            outcome.write(out)
+    failed = [o for o in outcomes if o.faults]
+    if summary:
+        for why, count in Counter(reason(o.faults[0]) for o in failed).most_common():
+            click.echo(f"{count:4} {why}")
+    passed = sum(o.passed for o in outcomes)
+    if remember:
+        names = {*PASSING.read_text(encoding="utf-8").split(), *(o.program.name for o in outcomes if o.passed)}
+        PASSING.write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
+    rest = len(outcomes) - passed - len(failed)
+    click.echo(f"{passed} passed, {len(failed)} failed, {rest} not applicable")
     sys.exit(1 if failed else 0)
 
 

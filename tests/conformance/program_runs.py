@@ -1,0 +1,238 @@
+"""One program run: planned as one job, its graph stepped here, its tables in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from parser.errors import SqlError
+from parser.types import Column, Schema
+from planner.catalog import Catalog, Table
+from planner.logical import LogicalPlan, Sink
+from planner.merge import Graph, merge
+from planner.settings import MINI_BATCH
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.memory_tables import Memory
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.checkpoints import Checkpoints
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.epochs import NoLog
+from sqlengine.executors.failures import OperatorFailed
+from sqlengine.executors.recovery import restore
+from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.planning import JobText, PlannedJob, plan_job
+from sqlengine.results import rows_of
+from sqlengine.state.store import MemoryStore
+from tests.conformance.program_values import Printed, batch_of, difference, joined, materialised, printed
+from tests.conformance.programs import Outcome, Program, TableStep, expected_rows, programs
+
+JOB = "program"
+DEFAULT_ROWS = 4096
+NOW_MS = 1_700_000_000_000
+# More steps than any program has rows: what goes on beyond them never ends.
+MAX_STEPS = 20_000
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a program is run: rows read at a time, whether changes are folded, whether it is restored half-way, and
+    whether the kinds of its rows are to be Flink's."""
+
+    name: str
+    rows: int
+    mini_batch: bool
+    restored: bool = False
+    exact: bool = True
+
+
+@dataclass
+class Ran:
+    """A run that is over: what is in the sinks, and whether each has one input only."""
+
+    job: PlannedJob
+    memory: Memory
+    tables: dict[str, Table]
+
+
+def run_programs(path: Path, only: str | None = None) -> Iterator[Outcome]:
+    """The outcomes of a file of programs, one after the other."""
+    for program in programs(path, only):
+        yield run_program(program)
+
+
+def run_program(program: Program) -> Outcome:
+    outcome = Outcome(program)
+    if program.not_applicable:
+        return outcome
+    try:
+        if program.statements and any(s.expected for s in program.sinks):
+            for way in _ways(program):
+                _run_way(program, way, outcome)
+        for sql, message in program.failing:
+            outcome.faults += _failing(program, sql, message)
+    except SqlError as error:
+        outcome.faults.append(_shown(error))
+    except OperatorFailed as error:
+        outcome.faults.append(str(error))
+    except Exception as error:  # noqa: BLE001  a fault of ours, which is to be seen beside the others
+        outcome.faults.append(f"internal error: {type(error).__name__}: {error}")
+    return outcome
+
+
+def _ways(program: Program) -> list[Way]:
+    folded = program.batch is not None
+    rows = program.batch or 1
+    # Flink's bundles end where a checkpoint is made.
+    ways = [
+        Way("row by row", rows, folded, exact=not (folded and program.restores)),
+        Way("in batches", DEFAULT_ROWS, mini_batch=True, exact=False),
+    ]
+    return [*ways, Way("restored", rows, folded, restored=True)] if program.restores else ways
+
+
+def _run_way(program: Program, way: Way, outcome: Outcome) -> None:
+    ran = run(program, way, program.statements)
+    for step in program.sinks:
+        held = ran.memory.table(step.name).rows
+        found = [] if held is None else printed(_ordered(held, columns_of(step, ran.tables[step.name])))
+        if way.name == "row by row" and held is not None:
+            outcome.rows[step.name] = [(kind, list(row)) for kind, row in rows_of(held)]
+        why = judge(step, ran, found, exact=way.exact)
+        if why is not None:
+            outcome.faults.append(f"{step.name} {way.name}: {why}")
+
+
+def judge(step: TableStep, ran: Ran, found: Sequence[Printed], *, exact: bool) -> str | None:
+    """What is wrong with the rows of a sink. `exact`: the kinds of its rows count, where it has one input only, and the
+    program does not tell what its result is in the end."""
+    table = ran.tables[step.name]
+    columns = columns_of(step, table)
+    typed = printed(batch_of(columns, [r for r in step.expected if not isinstance(r, str)]))
+    expected = expected_rows(step.expected, typed)
+    if exact and step.final is None and inputs(ran.job, step.name) < 2:
+        why = difference(joined(expected), joined(found))
+        if why is not None:
+            return why
+    key = [i for i, c in enumerate(columns) if c.name in table.primary_key]
+    final = expected if step.final is None else printed(batch_of(columns, step.final))
+    return difference(materialised(final, key), materialised(found, key))
+
+
+def inputs(job: PlannedJob, sink: str) -> int:
+    """How many leaves the plans have that write to the sink."""
+    plans: list[LogicalPlan] = [s for s in job.sinks if s.table is not None and s.table.display == sink]
+    count = 0
+    while plans:
+        plan = plans.pop()
+        count += not plan.inputs
+        plans += plan.inputs
+    return count
+
+
+def _failing(program: Program, sql: str, message: str) -> Iterator[str]:
+    """A statement that must be refused, or fail while it runs, for the reason that Flink gives."""
+    try:
+        run(program, Way("row by row", 1, mini_batch=False), (*program.statements, sql))
+    except SqlError as error:
+        if not same_message(message, _shown(error)):
+            yield f"fails for another reason: {_shown(error)}"
+        return
+    yield f"does not fail: {sql[:60]}"
+
+
+def same_message(expected: str, found: str) -> bool:
+    """Whether an error says what Flink's first sentence does: all that it quotes, and most of its words."""
+    first = expected.split(". ")[0].lower()
+    ours = found.lower()
+    if any(name not in ours for name in re.findall(r"'([^']*)'", first)):
+        return False
+    words = set(re.findall(r"[a-z_]{3,}", first))
+    return sum(w in ours for w in words) >= 0.5 * len(words)
+
+
+def _shown(error: SqlError) -> str:
+    parts = (error.message, error.detail, error.hint)
+    return "; ".join(p for p in parts if p).replace("\n", " ")
+
+
+def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
+    """Runs the program to the end of its sources. SqlError where it is refused or fails."""
+    settings = {MINI_BATCH: str(way.mini_batch).lower(), "job.on-error": "fail", **program.settings}
+    if not way.mini_batch:
+        settings[MINI_BATCH] = "false"
+    definitions = [s.definition for s in (*program.sources, *program.sinks)]
+    statements = [_viewed(program, s) for s in statements]
+    job = plan_job(JobText(JOB, ";\n".join((*definitions, *statements))), Catalog(), settings)
+    tables = {o.display: o for o in job.objects if isinstance(o, Table)}
+    ran = Ran(job, Memory(), tables)
+    store = MemoryStore()
+    for part in ("before", "after") if way.restored else ("both",):
+        for step in program.sources:
+            _feed(ran, step, part)
+        _go(ran, store, way, restored=part == "after")
+    return ran
+
+
+def _viewed(program: Program, sql: str) -> str:
+    """A query of a program that has no table to write to is only planned."""
+    is_query = not program.sinks and re.match(r"(SELECT|VALUES|WITH)\b", sql, re.IGNORECASE)
+    return f"CREATE VIEW unwritten AS {sql}" if is_query else sql
+
+
+def _feed(ran: Ran, step: TableStep, part: str) -> None:
+    rows = {"before": step.before, "after": step.after, "both": (*step.before, *step.after)}[part]
+    table = ran.tables[step.name]
+    target = ran.memory.table(step.name)
+    target.open = part == "before"
+    if rows:
+        target.append(_ordered(batch_of(columns_of(step, table), rows), _stored(table)))
+
+
+def _stored(table: Table) -> tuple[Column, ...]:
+    return (*table.physical, *(m.column for m in table.metadata))
+
+
+def columns_of(step: TableStep, table: Table) -> tuple[Column, ...]:
+    """The columns in the order of a program's values: metadata by the order in which its connector lists them."""
+    places = {key: i for i, key in enumerate(step.metadata)}
+    return (*table.physical, *(m.column for m in sorted(table.metadata, key=lambda m: places.get(m.key, len(places)))))
+
+
+def _ordered(rows: Batch, columns: Sequence[Column]) -> Batch:
+    return rows.with_columns(Schema(tuple(columns)), [rows.column(c.name) for c in columns])
+
+
+def _go(ran: Ran, store: MemoryStore, way: Way, *, restored: bool) -> None:
+    checkpoints = Checkpoints(store, 10**9, 10**15)
+    runner = GraphRunner(
+        JOB,
+        EmbeddedExecutor(OperatorFactory()),
+        Environment(None, lambda: NOW_MS, JOB, memory=ran.memory),
+        NoLog(),
+        checkpoints,
+        None,
+        lambda owner: True,
+        Limits(way.rows),
+    )
+    try:
+        _begin(runner, ran.job.sinks, restored=restored)
+        steps = 0
+        while runner.step():
+            steps += 1
+            if steps > MAX_STEPS:
+                raise TimeoutError(f"not over after {MAX_STEPS} steps")
+        runner.checkpoint(wait=True)
+    finally:
+        runner.close()
+
+
+def _begin(runner: GraphRunner, sinks: tuple[Sink, ...], *, restored: bool) -> None:
+    position = runner.checkpoints.position if restored and runner.checkpoints is not None else None
+    if position is None:
+        runner.apply(runner.prepare(merge(Graph(), {JOB: sinks}), {JOB: 1}))
+        return
+    graph = merge(Graph(position.version - 1), {JOB: sinks}, position.stateful)
+    restore(runner, position, runner.prepare(graph, {JOB: 1}))
