@@ -41,7 +41,9 @@ class Source(Protocol):
     """A table's records. Offsets are integers that only grow within a shard; what they count is the connector's business
     (records, bytes). Everything is called from the graph's thread and must not block."""
 
-    bounded: bool
+    @property
+    def bounded(self) -> bool:
+        """Whether it ends where `end` says now."""
 
     def shards(self) -> list[str]:
         """All shards there are now; more may appear later, none disappears."""
