@@ -5,7 +5,7 @@ nullable column a bool array `name + '?'` that is True where the value is not NU
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, TypeAlias
@@ -19,6 +19,17 @@ from udf.accumulators import Accumulator, Column, Slots, to_arrow_column, to_num
 from udf.arrays import valid
 from udf.decimals import EXACT, fit
 from udf.distinct import Distinct
+from udf.held import (
+    Counted,
+    Entry,
+    Ranked,
+    change_counts,
+    counted,
+    kept_type,
+    merge_counts,
+    restored,
+    stored_type,
+)
 from udf.vector import BoolArray, Errors, Vector
 
 __all__ = ["Accumulator", "Aggregate", "Slots", "aggregate_names", "bind_aggregate", "is_aggregate"]
@@ -31,7 +42,8 @@ class Aggregate(Protocol):
 
     `accumulators` names the columns that it keeps per key, with their types. `update` adds rows: row i counts where
     `selected[i]` (FILTER, errors) and goes to `slots[i]`, which may repeat. `retract` takes rows back; only where
-    `retractable`. `merge` adds the accumulators of `other` at `others` to those at `slots` (distinct). `result` gives
+    `retractable`. Of equal rows the first is taken back, so that a batch may give its updates first and
+    then all that it takes back. But for variances a row may even be taken back before it comes. `merge` adds the accumulators of `other` at `others` to those at `slots` (distinct). `result` gives
     one value per slot. An aggregate of a user may fail: for a row, a pair or a slot, which then counts for nothing."""
 
     @property
@@ -117,7 +129,7 @@ class Sum:
             return
         np.add.at(acc["sum"], slots, added if sign > 0 else -added)
         np.add.at(acc["count"], slots, sign)
-        acc["sum?"][slots] = acc["count"][slots] != 0
+        acc["sum?"][slots] = True
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         if acc["sum"].dtype == np.object_:
@@ -125,7 +137,7 @@ class Sum:
             return
         acc["sum"][slots] += other["sum"][others]
         acc["count"][slots] += other["count"][others]
-        acc["sum?"][slots] = acc["count"][slots] != 0
+        acc["sum?"][slots] = True
 
     def _add_decimals(self, acc: Accumulator, slots: Slots, values: Column, sign: int) -> None:
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
@@ -133,7 +145,7 @@ class Sum:
 
     def _merge_decimals(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
-            if other["count"][at]:
+            if other["count"][at] or other["sum?"][at]:
                 self._add_decimal(acc, slot, other["sum"][at] if other["sum?"][at] else None, int(other["count"][at]))
 
     def _add_decimal(self, acc: Accumulator, slot: int, value: Decimal | None, count: int) -> None:
@@ -141,8 +153,6 @@ class Sum:
         before, acc["count"][slot] = acc["count"][slot], acc["count"][slot] + count
         lost = value is None or (before and not acc["sum?"][slot])
         total = None if lost or value is None else fit(EXACT.add(acc["sum"][slot] or Decimal(0), value), self.sum_type)
-        if acc["count"][slot] == 0:
-            total = None
         acc["sum"][slot], acc["sum?"][slot] = total, total is not None
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
@@ -170,8 +180,8 @@ def _quotient(numbers: Slots, divisor: Slots) -> Slots:
 
 @dataclass(frozen=True)
 class Extreme:
-    """MIN and MAX of what is not NULL; NULL if there is nothing. What is retracted may have been the extreme: a caller
-    that retracts keeps all values."""
+    """MIN and MAX of what is not NULL; NULL if there is nothing. As in Flink a NaN that comes first stays, and no other
+    counts."""
 
     result_type: DataType
     greatest: bool
@@ -188,7 +198,7 @@ class Extreme:
         self._offer(acc, slots, to_numpy(values))
 
     def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        raise NotImplementedError("MIN and MAX keep no rows to retract from")
+        raise NotImplementedError("MIN and MAX were not bound to take rows back")
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         present = other["value?"][others].astype(np.bool_)
@@ -199,46 +209,77 @@ class Extreme:
         if held.dtype == np.object_:
             self._offer_objects(held, present, slots, values)
             return
-        fresh = ~present[slots].astype(np.bool_)
-        held[slots[fresh]] = values[fresh]  # any first value will do: the extreme is taken over all below
-        choose: np.ufunc = np.maximum if self.greatest else np.minimum
-        with np.errstate(invalid="ignore"):  # NaN wins
-            choose.at(held, slots, values)
+        fresh = np.flatnonzero(~present[slots].astype(np.bool_))[::-1]
+        held[slots[fresh]] = values[fresh]  # of several writes to one slot the last one stays: the first value
         present[slots] = True
+        if held.dtype == np.float64:
+            counts = ~np.isnan(held[slots])
+            slots, values = slots[counts], values[counts]
+        choose: np.ufunc = np.fmax if self.greatest else np.fmin
+        choose.at(held, slots, values)
 
     def _offer_objects(self, held: Column, present: Column, slots: Slots, values: Column) -> None:
-        text = self.result_type.is_string
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
-            if present[slot]:
-                new, old = (_utf8(value), _utf8(held[slot])) if text else (value, held[slot])
-                if not (new > old if self.greatest else new < old):
-                    continue
+            if present[slot] and not (value > held[slot] if self.greatest else value < held[slot]):
+                continue
             held[slot], present[slot] = value, True
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
         return to_arrow_column(acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type)
 
 
-def _utf8(value: str) -> bytes:
-    return value.encode("utf-8", "surrogatepass")
+@dataclass(frozen=True)
+class RetractableExtreme:
+    """MIN and MAX where values are taken back: they keep all values with their numbers. NaN is the greatest, as in
+    Flink."""
+
+    result_type: DataType
+    greatest: bool
+    retractable: bool = True
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
+        return (("values", kept_type(self.result_type)),)
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        change_counts(acc, "values", slots, values, selected, 1, self._ranked)
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        change_counts(acc, "values", slots, values, selected, -1, self._ranked)
+
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        merge_counts(acc, "values", slots, other, others, self._ranked)
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
+        best = [self._best(acc, slot) for slot in slots.tolist()]
+        return restored(pa.array(best, stored_type(self.result_type).arrow), self.result_type)
+
+    def _best(self, acc: Accumulator, slot: int) -> object:
+        held = counted(acc, "values", slot, self._ranked)
+        assert isinstance(held, Ranked)
+        return held.best()
+
+    def _ranked(self, held: Iterable[Entry]) -> Counted:
+        return Ranked(held, self.greatest)
 
 
-Factory: TypeAlias = Callable[[Sequence[DataType]], Aggregate]
+# The aggregate for arguments of these types; where the flag says so, one that takes rows back.
+Factory: TypeAlias = Callable[[Sequence[DataType], bool], Aggregate]
 
 
-def _count(types: Sequence[DataType]) -> Aggregate:
+def _count(types: Sequence[DataType], retract: bool) -> Aggregate:
     if len(types) > 1:
         raise refusal("COUNT", types, "one value or * expected")
     return Count()
 
 
-def _sum(types: Sequence[DataType]) -> Aggregate:
+def _sum(types: Sequence[DataType], retract: bool) -> Aggregate:
     t = _one_number("SUM", types)
     result = decimal(38, t.scale).with_nullable(t.nullable) if t.root is Root.DECIMAL else t
     return Sum(result, result.plain, average=False)
 
 
-def _avg(types: Sequence[DataType]) -> Aggregate:
+def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:
     t = _one_number("AVG", types)
     if t.root is Root.DECIMAL:
         result = decimal(38, max(6, t.scale)).with_nullable(t.nullable)
@@ -253,10 +294,11 @@ def _one_number(name: str, types: Sequence[DataType]) -> DataType:
 
 
 def _extreme(name: str, *, greatest: bool) -> Factory:
-    def bind(types: Sequence[DataType]) -> Aggregate:
+    def bind(types: Sequence[DataType], retract: bool) -> Aggregate:
         if len(types) != 1 or types[0].children or types[0].is_binary or types[0].root is Root.NULL:
             raise refusal(name, types, "one value that can be ordered expected")
-        return Extreme(types[0].as_attribute(TimeAttribute.NONE), greatest)
+        t = types[0].as_attribute(TimeAttribute.NONE)
+        return RetractableExtreme(t, greatest) if retract else Extreme(t, greatest)
 
     return bind
 
@@ -319,12 +361,18 @@ def is_aggregate(name: str) -> bool:
     return name in _AGGREGATES
 
 
-def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = False) -> Aggregate:
+def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = False, retract: bool = False) -> Aggregate:
     """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*); 'SUM DISTINCT' is SUM of
-    distinct values. PlanError for types that
-    it does not take. Only with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is:
-    over no rows it is NULL."""
+    distinct values. PlanError for types that it does not take, and for an aggregate of a user that cannot retract. Only
+    with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is: over no rows it is NULL.
+    `retract`: one that takes rows back, for inputs that are updated. It keeps more than the one that does not, and what
+    the two keep differs."""
     nullable = [t if grouped else t.with_nullable(True) for t in types]
     base = name.removesuffix(" DISTINCT")
-    bound = (_AGGREGATES.get(base) or _USERS[base])(nullable)
+    bound = (_AGGREGATES.get(base) or _USERS[base])(nullable, retract)
+    if retract and not bound.retractable:
+        raise PlanError(
+            f"'{base.partition('@')[0]}' cannot take rows back, but its input is updated",
+            hint="give it a method retract, or rows that are only added",
+        )
     return bound if base == name else Distinct(bound, nullable[0])

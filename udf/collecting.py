@@ -4,7 +4,6 @@ PERCENTILE. Several arguments of one come as a ROW."""
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -14,24 +13,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BIGINT, DOUBLE, STRING, DataType, Root, TimeAttribute, array, row, varchar
-from udf.accumulators import Accumulator, Column, Slots, to_arrow_column, to_numpy
-from udf.aggregates import Aggregate, define, refusal
+from udf.accumulators import Accumulator, Slots, to_arrow_column, to_numpy
+from udf.aggregates import Aggregate, Factory, define, refusal
 from udf.arrays import valid
-from udf.distinct import restored, storable, stored_type
+from udf.held import (
+    change_counts,
+    entries,
+    kept_type,
+    merge_counts,
+    ordered,
+    restored,
+    storable,
+    stored_type,
+)
 from udf.json_writing import check_json, json_object, json_texts
 from udf.vector import BoolArray
 
 Values: TypeAlias = list[Any]
 # What a group's values come to.
 Finish: TypeAlias = Callable[[Values], object]
-
-
-def _listed(column: Column, slot: int) -> Values:
-    """The slot's list, which is made when there is none."""
-    if column[slot] is None:
-        column[slot] = []
-    found: Values = column[slot]
-    return found
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Gather:
     prepare: Callable[[pa.Array], pa.Array] = storable
     nulls: bool = False
     always: bool = False
-    retractable: bool = True
+    retractable: bool = False
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (("values", array(self.kept)),)
+        return (("values", kept_type(self.kept) if self.retractable else array(self.kept)),)
 
     def _rows(self, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Iterable[tuple[int, object]]:
         if values is None:
@@ -57,41 +57,69 @@ class Gather:
         keep = selected if self.nulls else selected & valid(values, len(values))
         return zip(slots[keep].tolist(), self.prepare(values.filter(pa.array(keep))).to_pylist(), strict=True)
 
+    def _listed(self, acc: Accumulator, slot: int) -> Values:
+        """The slot's list, which is made when there is none."""
+        if acc["values"][slot] is None:
+            acc["values"][slot], acc["values?"][slot] = [], True
+        found: Values = acc["values"][slot]
+        return found
+
     def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        if self.retractable:
+            for slot, value in self._rows(slots, values, selected):
+                ordered(acc, "values", slot).add(value)
+            return
         for slot, value in self._rows(slots, values, selected):
-            _listed(acc["values"], slot).append(value)
-            acc["values?"][slot] = True
+            self._listed(acc, slot).append(value)
 
     def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        if not self.retractable:
+            raise NotImplementedError("the aggregate was not bound to take rows back")
         for slot, value in self._rows(slots, values, selected):
-            held = _listed(acc["values"], slot)
-            if value in held:
-                held.remove(value)
-            acc["values?"][slot] = bool(held)
+            ordered(acc, "values", slot).take(value)
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
             more = other["values"][at]
-            if more:
-                _listed(acc["values"], slot).extend(more)
-                acc["values?"][slot] = True
+            if more is None:
+                continue
+            if self.retractable:
+                ordered(acc, "values", slot).extend(entries(more))
+            else:
+                self._listed(acc, slot).extend(more)
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        held = [list(acc["values"][slot] or ()) for slot in slots.tolist()]
-        found = [self.finish(v) if v or self.always else None for v in held]
-        t = self.result_type
-        if t.root is Root.ARRAY and pa.types.is_temporal(t.children[0].arrow):
-            plain = pa.array(found, pa.list_(pa.int64()))
-            mask = pa.array([f is None for f in found])
-            return pa.ListArray.from_arrays(
-                plain.offsets, restored(plain.values, t.children[0]), type=t.arrow, mask=mask
-            )
-        if t.root is Root.MULTISET and pa.types.is_temporal(t.children[0].arrow):
-            plain = pa.array(found, pa.map_(pa.int64(), pa.int32()))
-            return pa.MapArray.from_arrays(
-                plain.offsets, restored(plain.keys, t.children[0]), plain.items, type=t.arrow
-            )
-        return pa.array(found, t.arrow)
+        found = [self._finished(acc, slot) for slot in slots.tolist()]
+        return restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
+
+    def _finished(self, acc: Accumulator, slot: int) -> object:
+        held = ordered(acc, "values", slot).values() if self.retractable else list(acc["values"][slot] or ())
+        return self.finish(held) if held or self.always else None
+
+
+@dataclass(frozen=True)
+class Collect:
+    """COLLECT: the values that are not NULL with their numbers."""
+
+    result_type: DataType
+    retractable: bool = True
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
+        return (("values", kept_type(self.result_type.children[0])),)
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        change_counts(acc, "values", slots, values, selected, 1)
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        change_counts(acc, "values", slots, values, selected, -1)
+
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        merge_counts(acc, "values", slots, other, others)
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
+        found = [[(v, n) for v, n in entries(acc["values"][slot]) if n > 0] for slot in slots.tolist()]
+        return restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
 
 
 @dataclass(frozen=True)
@@ -117,7 +145,7 @@ class End:
         acc["value?"][slots[order]] = True
 
     def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        raise NotImplementedError("FIRST_VALUE and LAST_VALUE keep no rows to retract from")
+        raise NotImplementedError("FIRST_VALUE and LAST_VALUE were not bound to take rows back")
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         takes = other["value?"][others].astype(np.bool_)
@@ -127,6 +155,17 @@ class End:
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
         return to_arrow_column(acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type)
+
+
+@dataclass(frozen=True)
+class RetractableEnd(Gather):
+    """FIRST_VALUE and LAST_VALUE where values are taken back: of those that are left."""
+
+    last: bool = False
+
+    def _finished(self, acc: Accumulator, slot: int) -> object:
+        held = ordered(acc, "values", slot)
+        return held.last() if self.last else held.first()
 
 
 def _plain(types: Sequence[DataType]) -> DataType:
@@ -139,8 +178,12 @@ def _one(name: str, types: Sequence[DataType]) -> DataType:
     return _plain(types)
 
 
-def _end(name: str, *, last: bool) -> Callable[[Sequence[DataType]], Aggregate]:
-    return lambda types: End(_one(name, types), last)
+def _end(name: str, *, last: bool) -> Factory:
+    def bind(types: Sequence[DataType], retract: bool) -> Aggregate:
+        t = _one(name, types)
+        return RetractableEnd(t, t.plain, list, retractable=True, last=last) if retract else End(t, last)
+
+    return bind
 
 
 def _joined(values: Values) -> str:
@@ -171,49 +214,43 @@ class _ListAgg(Gather):
         return zip(slots[keep].tolist(), self.prepare(values.filter(pa.array(keep))).to_pylist(), strict=True)
 
 
-def _listagg(types: Sequence[DataType]) -> Aggregate:
+def _listagg(types: Sequence[DataType], retract: bool) -> Aggregate:
     parts = types[0].children if types and types[0].root is Root.ROW else types
     if not 1 <= len(parts) <= 2 or not all(p.is_string for p in parts):
         raise refusal("LISTAGG", types, "a string and a separator expected")
-    return _ListAgg(parts[0].as_attribute(TimeAttribute.NONE), _TEXT_PAIR, _joined, _with_separator)
+    return _ListAgg(
+        parts[0].as_attribute(TimeAttribute.NONE), _TEXT_PAIR, _joined, _with_separator, retractable=retract
+    )
 
 
-def _counted(values: Values) -> list[tuple[object, int]]:
-    try:
-        return list(Counter(values).items())
-    except TypeError:  # values with parts
-        counts = Counter(map(repr, values))
-        return [(v, counts.pop(repr(v))) for v in values if repr(v) in counts]
+def _collect(types: Sequence[DataType], retract: bool) -> Aggregate:
+    return Collect(DataType(Root.MULTISET, children=(_one("COLLECT", types),), nullable=False))
 
 
-def _collect(types: Sequence[DataType]) -> Aggregate:
-    element = _one("COLLECT", types)
-    result = DataType(Root.MULTISET, children=(element,), nullable=False)
-    return Gather(result, stored_type(element), _counted, always=True)
-
-
-def _array_agg(types: Sequence[DataType]) -> Aggregate:
+def _array_agg(types: Sequence[DataType], retract: bool) -> Aggregate:
     element = _one("ARRAY_AGG", types)
-    return Gather(array(element).with_nullable(element.nullable), stored_type(element), list, nulls=True)
+    result = array(element).with_nullable(element.nullable)
+    return Gather(result, stored_type(element), list, nulls=True, retractable=retract)
 
 
 _JSON = varchar(2000).with_nullable(False)
 
 
-def _json_array(absent: bool) -> Callable[[Sequence[DataType]], Aggregate]:
-    def bind(types: Sequence[DataType]) -> Aggregate:
+def _json_array(absent: bool) -> Factory:
+    def bind(types: Sequence[DataType], retract: bool) -> Aggregate:
         element = _one("JSON_ARRAYAGG", types)
         check_json(element)
         return Gather(
             _JSON, STRING, lambda values: f"[{','.join(v or 'null' for v in values)}]",
             lambda values: pa.array(json_texts(values, element), pa.string()), nulls=not absent, always=True,
+            retractable=retract,
         )  # fmt: skip
 
     return bind
 
 
-def _json_object(absent: bool) -> Callable[[Sequence[DataType]], Aggregate]:
-    def bind(types: Sequence[DataType]) -> Aggregate:
+def _json_object(absent: bool) -> Factory:
+    def bind(types: Sequence[DataType], retract: bool) -> Aggregate:
         if len(types) != 1 or types[0].root is not Root.ROW or not types[0].children[0].is_string:
             raise refusal("JSON_OBJECTAGG", types, "a key, which is a string, and a value expected")
         value = types[0].children[1]
@@ -227,12 +264,12 @@ def _json_object(absent: bool) -> Callable[[Sequence[DataType]], Aggregate]:
             members = {str(v["f0"]): v["f1"] for v in values if v["f0"] is not None}
             return json_object({k: t or "null" for k, t in members.items() if t is not None or not absent})
 
-        return Gather(_JSON, _TEXT_PAIR, finish, prepare, always=True)
+        return Gather(_JSON, _TEXT_PAIR, finish, prepare, always=True, retractable=retract)
 
     return bind
 
 
-def _percentile(types: Sequence[DataType]) -> Aggregate:
+def _percentile(types: Sequence[DataType], retract: bool) -> Aggregate:
     parts = types[0].children if types and types[0].root is Root.ROW else ()
     several = len(parts) > 1 and parts[1].root is Root.ARRAY
     asked = parts[1].children[0] if several else parts[1] if len(parts) > 1 else None
@@ -241,7 +278,7 @@ def _percentile(types: Sequence[DataType]) -> Aggregate:
         raise refusal("PERCENTILE", types, "a number, a percentage or an array of them, and a frequency expected")
     kept = row(("f0", "f1", "f2"), (DOUBLE, array(DOUBLE), BIGINT))
     result = array(DOUBLE) if several else DOUBLE
-    return Gather(result, kept, lambda values: _percentiles(values, several), _measured)
+    return Gather(result, kept, lambda values: _percentiles(values, several), _measured, retractable=retract)
 
 
 def _measured(values: pa.Array) -> pa.Array:

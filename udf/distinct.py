@@ -2,64 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from parser.types import BIGINT, DataType, array
+from parser.types import DataType
 from udf.accumulators import Accumulator, Slots
-from udf.vector import BoolArray
+from udf.held import counted, entries, kept_type, restored, shares, stored_type
+from udf.vector import BoolArray, Errors, Vector
 
 if TYPE_CHECKING:
     from udf.aggregates import Aggregate
 
-
-def stored_type(t: DataType) -> DataType:
-    """The type in which state holds values of `t`: dates and times as integers, in their Arrow unit."""
-    return BIGINT if pa.types.is_temporal(t.arrow) else t.plain
-
-
-def storable(values: pa.Array) -> pa.Array:
-    """Values as state holds them."""
-    if not pa.types.is_temporal(values.type):
-        return values
-    return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).cast(pa.int64())
-
-
-def restored(values: pa.Array, t: DataType) -> pa.Array:
-    """The reverse of `storable`."""
-    if not pa.types.is_temporal(t.arrow):
-        return values.cast(t.arrow)
-    return values.cast(pa.int32() if t.arrow.bit_width == 32 else pa.int64()).view(t.arrow)
-
-
-class _Seen(list[Any]):
-    """A list that finds its values by hash; state holds it as a list, and it is made anew from one."""
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        super().__init__(values)
-        self.keys = set(map(repr, self))
-
-    def add(self, value: object) -> bool:
-        """Whether the value is new."""
-        key = repr(value)
-        if key in self.keys:
-            return False
-        self.keys.add(key)
-        self.append(value)
-        return True
+_SEEN = "seen"
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """Every value counts once for the aggregate within."""
+    """Every value counts once for the aggregate within: when it comes first, until it is taken back as often."""
 
     inner: Aggregate
     argument: DataType
-    retractable: bool = False
+
+    @property
+    def retractable(self) -> bool:
+        return self.inner.retractable
 
     @property
     def result_type(self) -> DataType:
@@ -67,38 +36,43 @@ class Distinct:
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (*self.inner.accumulators, ("seen", array(stored_type(self.argument))))
+        return (*self.inner.accumulators, (_SEEN, kept_type(self.argument)))
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
+        return self.inner.update(acc, slots, values, self._changed(acc, slots, values, selected, 1))
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
+        return self.inner.retract(acc, slots, values, self._changed(acc, slots, values, selected, -1))
+
+    def _changed(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int
+    ) -> BoolArray:
+        """The rows by which a value comes or goes."""
         if values is None:
             raise ValueError("DISTINCT has an argument")
-        fresh = selected.copy()
-        plain = storable(values).to_pylist()
-        for i in np.flatnonzero(selected).tolist():
-            fresh[i] = self._seen(acc, int(slots[i])).add(plain[i])
-        self.inner.update(acc, slots, values, fresh)
+        changed = np.zeros(len(slots), np.bool_)
+        for slot, value, row, count in shares(slots, values, selected):
+            before, after = counted(acc, _SEEN, slot).add(value, sign * count)
+            changed[row] = (before > 0) != (after > 0)
+        return changed
 
-    def _seen(self, acc: Accumulator, slot: int) -> _Seen:
-        held = acc["seen"][slot]
-        if not isinstance(held, _Seen):
-            held = acc["seen"][slot] = _Seen(held or ())
-            acc["seen?"][slot] = True
-        return held
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None:
+        come: list[tuple[int, object]] = []
+        gone: list[tuple[int, object]] = []
+        for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
+            for value, number in entries(other[_SEEN][at]):
+                before, after = counted(acc, _SEEN, slot).add(value, number)
+                if (before > 0) != (after > 0):
+                    (come if after > 0 else gone).append((slot, value))
+        errors = self.inner.update(acc, *self._rows(come))
+        if gone:
+            self.inner.retract(acc, *self._rows(gone))
+        return errors
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        raise NotImplementedError("aggregates of DISTINCT values keep no counts to retract from")
+    def _rows(self, pairs: list[tuple[int, object]]) -> tuple[Slots, pa.Array, BoolArray]:
+        held = pa.array([value for _, value in pairs], stored_type(self.argument).arrow)
+        slots = np.array([slot for slot, _ in pairs], np.int64)
+        return slots, restored(held, self.argument), np.ones(len(pairs), np.bool_)
 
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
-        pairs = [
-            (slot, value)
-            for slot, at in zip(slots.tolist(), others.tolist(), strict=True)
-            for value in other["seen"][at] or ()
-        ]
-        held = pa.array([v for _, v in pairs], stored_type(self.argument).arrow)
-        places = np.array([slot for slot, _ in pairs], np.int64)
-        self.update(acc, places, restored(held, self.argument), np.ones(len(pairs), np.bool_))
-
-    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        found = self.inner.result(acc, slots)
-        assert isinstance(found, pa.Array)
-        return found
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector:
+        return self.inner.result(acc, slots)

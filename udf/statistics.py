@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from parser.types import BIGINT, DOUBLE, DataType, TimeAttribute
 from udf.accumulators import Accumulator, Slots, to_numpy
-from udf.aggregates import Aggregate, define, refusal
+from udf.aggregates import Aggregate, Factory, define, refusal
 from udf.arrays import valid
 from udf.cast import convert
 from udf.vector import BoolArray
@@ -70,14 +70,16 @@ class Spread:
         counts = acc["count"][slots]
         least = 2 if self.sample else 1
         with np.errstate(all="ignore"):
-            found = acc["m2"][slots] / np.where(counts < least, 1, counts - self.sample)
+            spread = acc["m2"][slots]
+            spread = np.where(spread < 0, 0.0, spread)  # an error of rounding where values were taken back
+            found = spread / np.where(counts < least, 1, counts - self.sample)
             found = np.sqrt(found) if self.root else found
         column = pa.array(np.asarray(found, np.float64), mask=np.asarray(counts < least))
         return convert(column, DOUBLE, self.result_type).values
 
 
-def _factory(name: str, sample: bool, root: bool) -> Callable[[Sequence[DataType]], Aggregate]:
-    def bind(types: Sequence[DataType]) -> Aggregate:
+def _factory(name: str, sample: bool, root: bool) -> Factory:
+    def bind(types: Sequence[DataType], retract: bool) -> Aggregate:
         if len(types) != 1 or not types[0].is_numeric:
             raise refusal(name, types, "a number expected")
         return Spread(_result(types[0]), sample, root)

@@ -26,7 +26,7 @@ class UserAggregate:
     """An aggregate of a user as `udf.aggregates.Aggregate` describes one. `types`: of its argument, or of the one ROW of
     all its arguments. Rows with a NULL where the function takes none are not shown to it."""
 
-    def __init__(self, function: UserFunction, types: Sequence[DataType]) -> None:
+    def __init__(self, function: UserFunction, types: Sequence[DataType], retract: bool = False) -> None:
         self._function = function
         self._packed = len(function.parameters) > 1 or function.variadic
         given = types[0].children if self._packed and types else types

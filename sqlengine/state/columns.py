@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import DataType, Root
+from udf.held import as_stored
 from udf.plain import as_plain, from_plain, plain_type
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -85,7 +86,8 @@ def to_arrow(kind: DataType, values: SlotColumn, valid: BoolArray | None = None)
     mask = None if valid is None or valid.all() else ~valid
     if not pa.types.is_temporal(arrow):
         if values.dtype.kind == "O":
-            return from_plain(pa.array(values, plain_type(arrow), mask=mask), arrow)
+            held = as_stored(values) if kind.root is Root.ARRAY else values
+            return from_plain(pa.array(held, plain_type(arrow), mask=mask), arrow)
         return pa.array(values, mask=mask).cast(arrow)
     integers = pa.array(values, mask=mask)
     return integers.cast(pa.int32()).view(arrow) if arrow.bit_width == 32 else integers.view(arrow)
