@@ -76,7 +76,8 @@ class Accumulators:
 
 
 def _bind(call: AggregateCall, retract: bool) -> Aggregate:
-    return bind_aggregate(call.function, () if call.argument_type is None else (call.argument_type,))
+    types = () if call.argument_type is None else (call.argument_type,)
+    return bind_aggregate(call.function, types, retract=retract)
 
 
 def _selected(call: AggregateCall, batch: Batch) -> BoolArray:
