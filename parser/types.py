@@ -1,4 +1,4 @@
-"""SQL data types and schemas, and the one table that maps a type to Arrow, JSON and Spark."""
+"""SQL data types and schemas, and the Arrow types that hold their values."""
 
 from __future__ import annotations
 
@@ -261,26 +261,25 @@ def _fields(t: DataType) -> str:
     return ", ".join(f"`{n}` {c}" for n, c in zip(t.names, t.children, strict=True))
 
 
-# SQL root -> (Arrow, JSON, Spark): how columns hold values of a type, what they are in JSON (as `sqlengine.formats`
-# writes them), and the type of a Spark column that carries them.
-_SIMPLE: dict[Root, tuple[pa.DataType, str, str]] = {
-    Root.BOOLEAN: (pa.bool_(), "boolean", "boolean"),
-    Root.TINYINT: (pa.int8(), "number", "tinyint"),
-    Root.SMALLINT: (pa.int16(), "number", "smallint"),
-    Root.INT: (pa.int32(), "number", "int"),
-    Root.BIGINT: (pa.int64(), "number", "bigint"),
-    Root.FLOAT: (pa.float32(), "number", "float"),
-    Root.DOUBLE: (pa.float64(), "number", "double"),
-    Root.CHAR: (pa.string(), "string", "string"),
-    Root.VARCHAR: (pa.string(), "string", "string"),
-    Root.BINARY: (pa.binary(), "string of Base64", "binary"),
-    Root.VARBINARY: (pa.binary(), "string of Base64", "binary"),
-    Root.DATE: (pa.date32(), "string yyyy-MM-dd", "date"),
-    Root.INTERVAL_YEAR_MONTH: (pa.int64(), "number of months", "bigint"),
-    Root.INTERVAL_DAY_TIME: (pa.int64(), "number of milliseconds", "bigint"),
-    Root.NULL: (pa.null(), "null", "void"),
-    Root.VARIANT: (pa.string(), "any", "string"),
-    Root.BITMAP: (pa.string(), "string", "string"),
+# How columns hold values of a type.
+_SIMPLE: dict[Root, pa.DataType] = {
+    Root.BOOLEAN: pa.bool_(),
+    Root.TINYINT: pa.int8(),
+    Root.SMALLINT: pa.int16(),
+    Root.INT: pa.int32(),
+    Root.BIGINT: pa.int64(),
+    Root.FLOAT: pa.float32(),
+    Root.DOUBLE: pa.float64(),
+    Root.CHAR: pa.string(),
+    Root.VARCHAR: pa.string(),
+    Root.BINARY: pa.binary(),
+    Root.VARBINARY: pa.binary(),
+    Root.DATE: pa.date32(),
+    Root.INTERVAL_YEAR_MONTH: pa.int64(),
+    Root.INTERVAL_DAY_TIME: pa.int64(),
+    Root.NULL: pa.null(),
+    Root.VARIANT: pa.string(),
+    Root.BITMAP: pa.string(),
 }
 
 
@@ -292,7 +291,7 @@ def unit(precision: int) -> str:
 def to_arrow(t: DataType) -> pa.DataType:
     """The Arrow type that holds values of `t`; intervals are BIGINT months or milliseconds."""
     if t.root in _SIMPLE:
-        return _SIMPLE[t.root][0]
+        return _SIMPLE[t.root]
     match t.root:
         case Root.DECIMAL:
             return pa.decimal128(t.precision, t.scale)
@@ -309,50 +308,6 @@ def to_arrow(t: DataType) -> pa.DataType:
         case Root.MULTISET:
             return pa.map_(t.children[0].arrow, pa.int32())
     return pa.struct([pa.field(n, c.arrow) for n, c in zip(t.names, t.children, strict=True)])
-
-
-_TEMPORAL_JSON = {
-    Root.TIME: "string HH:mm:ss",
-    Root.TIMESTAMP: "string yyyy-MM-dd HH:mm:ss.SSS",
-    Root.TIMESTAMP_LTZ: "string yyyy-MM-dd HH:mm:ss.SSSZ",
-}
-
-
-def to_json_form(t: DataType) -> str:
-    """What a value of the type is in JSON, in words."""
-    if t.root in _SIMPLE:
-        return _SIMPLE[t.root][1]
-    match t.root:
-        case Root.DECIMAL:
-            return "number"
-        case Root.ARRAY:
-            return f"array of {to_json_form(t.children[0])}"
-        case Root.MAP:
-            return f"object of {to_json_form(t.children[1])}"
-        case Root.MULTISET:
-            return "object of number"
-        case Root.ROW:
-            return "object"
-    return _TEMPORAL_JSON[t.root]
-
-
-def to_spark(t: DataType) -> str:
-    """The type's name in a Spark DDL string. Times travel as BIGINT in their Arrow unit, since Spark's have microseconds
-    only."""
-    if t.root in _SIMPLE:
-        return _SIMPLE[t.root][2]
-    match t.root:
-        case Root.DECIMAL:
-            return f"decimal({t.precision},{t.scale})"
-        case Root.ARRAY:
-            return f"array<{to_spark(t.children[0])}>"
-        case Root.MAP:
-            return f"map<{to_spark(t.children[0])},{to_spark(t.children[1])}>"
-        case Root.MULTISET:
-            return f"map<{to_spark(t.children[0])},int>"
-        case Root.ROW:
-            return "struct<" + ",".join(f"`{n}`:{to_spark(c)}" for n, c in zip(t.names, t.children, strict=True)) + ">"
-    return "bigint"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from parser.statements import (
     Use,
 )
 from planner import bind, optimize
-from planner.binder.scalars import user_function
+from planner.binder.calls import user_function
 from planner.binder.unsupported import refuse
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink

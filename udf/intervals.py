@@ -26,7 +26,8 @@ UNIT_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _SPANS = {"DECADE": (10, 0), "CENTURY": (100, 1), "MILLENNIUM": (1000, 1)}
 
 
-def _is_point(t: DataType) -> bool:
+def is_point(t: DataType) -> bool:
+    """A date, a time of day or a timestamp."""
     return t.is_timestamp or t.root in (Root.DATE, Root.TIME)
 
 
@@ -40,15 +41,15 @@ def interval_casts(operator: str, types: Types) -> tuple[DataType, ...] | None:
         return tuple(types) if any(a.root in INTERVALS and b.is_integer for a, b in pairs) else None
     if operator not in "+-":
         return None
-    fits = right.root in INTERVALS and (_is_point(left) or left.root is right.root)
-    mirrored = operator == "+" and left.root in INTERVALS and _is_point(right)
+    fits = right.root in INTERVALS and (is_point(left) or left.root is right.root)
+    mirrored = operator == "+" and left.root in INTERVALS and is_point(right)
     return tuple(types) if fits or mirrored else None
 
 
 def interval_result(types: Types) -> DataType | None:
     left, right = types
-    if _is_point(left) or _is_point(right):
-        return left if _is_point(left) else right
+    if is_point(left) or is_point(right):
+        return left if is_point(left) else right
     return left if left.root in INTERVALS else right
 
 
@@ -78,7 +79,7 @@ def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> 
     n, kind = ctx.num_rows, ctx.result_type
     present = valid(left, n) & valid(right, n)
     types = ctx.arg_types
-    if types[0].root in INTERVALS and _is_point(types[1]):
+    if types[0].root in INTERVALS and is_point(types[1]):
         left, right, types = right, left, (types[1], types[0])
     base, amount = integers(left, n), sign * integers(right, n)
     if types[0].root in INTERVALS:
@@ -126,7 +127,7 @@ def add_months(days: Int64s, amount: Int64s) -> Int64s:
 
 
 def _points(types: Types) -> tuple[DataType, ...] | None:
-    if len(types) != 2 or not all(map(_is_point, types)):
+    if len(types) != 2 or not all(map(is_point, types)):
         return None
     clock = [t.root is Root.TIME for t in types]
     return tuple(types) if clock[0] == clock[1] else None

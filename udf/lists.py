@@ -5,7 +5,7 @@ codes) and say which elements they take; the elements themselves are taken by Ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from parser.types import DataType, Root
 from udf.arrays import valid
 from udf.plain import as_plain
-from udf.registry import Values
+from udf.registry import KernelContext, Values
 from udf.vector import BoolArray
 
 Indices: TypeAlias = npt.NDArray[np.int64]
+Row: TypeAlias = Sequence[int]
 # The code of NULL.
 NULL_CODE = -1
 
@@ -80,6 +81,27 @@ def picked(rows: Sequence[Sequence[int] | None], source: pa.Array, kind: pa.Data
     lengths = np.array([len(r) if r is not None else 0 for r in rows], np.int64)
     places = np.fromiter((i for r in rows if r is not None for i in r), np.int64, int(lengths.sum()))
     return lists_from(places, lengths, present, source, kind)
+
+
+def chosen(ctx: KernelContext, choose: Callable[..., Row], *arrays: Values) -> pa.Array:
+    """`choose(codes of the first array, codes of the second, …)` gives places: those of the second array follow those of
+    the first."""
+    n = ctx.num_rows
+    lists = [lists_of(a, n) for a in arrays]
+    kind = ctx.result_type.arrow
+    flats = [x.values.cast(kind.value_type) for x in lists]
+    codes = codes_of(*flats)
+    bases = np.cumsum([0, *(len(f) for f in flats)])[:-1].tolist()
+    rows: list[Row | None] = []
+    for i in range(n):
+        if not all(x.present[i] for x in lists):
+            rows.append(None)
+            continue
+        spans = [(int(x.starts[i]), int(x.ends[i])) for x in lists]
+        held = [c[a:b] for c, (a, b) in zip(codes, spans, strict=True)]
+        starts = [base + a for base, (a, _) in zip(bases, spans, strict=True)]
+        rows.append(choose(held, starts))
+    return picked(rows, pa.concat_arrays(flats), kind)
 
 
 def lists_from(places: Indices, lengths: Indices, present: BoolArray, source: pa.Array, kind: pa.DataType) -> pa.Array:

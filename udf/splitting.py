@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.types import STRING, array, map_of
-from udf.arrays import RowError, is_constant, row_by_row, row_errors
-from udf.registry import KernelContext, Values, function
+from parser.types import STRING, DataType, array, map_of
+from udf.arrays import RowError, is_constant, map_text, row_by_row, row_errors
+from udf.registry import KernelContext, Types, Values, function
 from udf.searches import known, searched
-from udf.signatures import always_nullable, takes, text
+from udf.signatures import Custom, always_nullable, int_, takes, text
 from udf.vector import Vector
 
 _TEXTS = array(STRING)
@@ -80,3 +80,35 @@ def str_to_map(ctx: KernelContext, value: Values, *delimiters: Values) -> Vector
     {'a': '1', 'b': '2'}
     """
     return Vector(*row_errors(ctx.num_rows, _to_map, _MAP.arrow, value, *delimiters))
+
+
+def _split_index(value: str, separator: str | int, index: int) -> str | None:
+    if index < 0 or not value:
+        return None
+    if isinstance(separator, int):
+        separator = chr(separator)
+    parts = value.split(separator) if separator else _split_at_space(value)
+    return parts[index] if index < len(parts) else None
+
+
+def _split_at_space(value: str) -> list[str]:
+    return "".join(" " if c.isspace() else c for c in value).split(" ")
+
+
+def _split_types(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) != 3 or not types[0].is_string or not (types[1].is_string or types[1].is_integer):
+        return None
+    return types[0], types[1], int_.cast(types[2])
+
+
+@function(
+    "SPLIT_INDEX",
+    signature=Custom(_split_types, always_nullable(STRING), "a string, a separator (string or code) and an index"),
+)
+def split_index(ctx: KernelContext, value: Values, separator: Values, index: Values) -> Values:
+    """SPLIT_INDEX(text, separator, index): the part at `index` (from 0); NULL if there is none.
+
+    >>> SPLIT_INDEX('a,b,c', ',', 1)
+    'b'
+    """
+    return map_text(ctx.num_rows, _split_index, pa.string(), value, separator, index)

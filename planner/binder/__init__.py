@@ -16,7 +16,7 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
-from planner.binder import json_calls, nested
+from planner.binder import calls, json_calls, nested, operators
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
@@ -29,8 +29,8 @@ from planner.zones import in_zone
 
 __all__ = ["Bound", "bind"]
 
-json_calls.install()
-nested.install()
+for _module in (operators, calls, json_calls, nested):
+    _module.install()
 
 # Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.
 Bound: TypeAlias = tuple[Sink, ...] | Table | View | Function

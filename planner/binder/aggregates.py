@@ -11,7 +11,8 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, Column, DataType, Schema, TimeAttribute
 from planner.binder import grouping_sets, literals, pool, refusals, windows
-from planner.binder.scalars import bind_condition, bind_scalar, function_call, user_arguments, user_function
+from planner.binder.calls import function_call, user_arguments, user_function
+from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.catalog import Catalog, Function
 from planner.logical import (

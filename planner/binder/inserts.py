@@ -11,8 +11,9 @@ from parser.errors import PlanError
 from parser.statements import Insert
 from parser.types import Column
 from planner.binder import literals, pool
+from planner.binder.calls import function_call
+from planner.binder.casts import implicit_cast
 from planner.binder.relations import bind_query, unknown_table
-from planner.binder.scalars import function_call, implicit_cast
 from planner.binder.scope import Context, Query, did_you_mean
 from planner.catalog import Table, View
 from planner.logical import Project, Sink

@@ -12,7 +12,9 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import STRING
 from planner.binder import literals
-from planner.binder.scalars import CALLS, bind_scalar, cast, function_call
+from planner.binder.calls import CALLS, function_call
+from planner.binder.casts import cast
+from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Place
 from planner.scalar import Call, Scalar
 

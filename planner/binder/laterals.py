@@ -8,7 +8,8 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import INT, Column, Schema
 from planner.binder import literals, pool, refusals
-from planner.binder.scalars import bind_condition, user_arguments, user_function
+from planner.binder.calls import user_arguments, user_function
+from planner.binder.scalars import bind_condition
 from planner.binder.scope import Context, Field, Place, Scope, distinct_names
 from planner.catalog import Catalog, Function
 from planner.logical import Filter, LogicalPlan, TableFunction, Values

@@ -10,7 +10,8 @@ from parser.literals import UNITS
 from parser.nodes import Difference
 from parser.types import Root
 from planner.binder import literals, refusals
-from planner.binder.scalars import BINDERS, CALLS, REWRITES, bind_scalar, function_call, qualifiers
+from planner.binder.calls import CALLS, REWRITES, function_call
+from planner.binder.scalars import BINDERS, bind_scalar, qualifiers
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar
 

@@ -11,7 +11,8 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema, TimeAttribute
 from planner.binder import aggregates, laterals, pool, refusals, windows
-from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
+from planner.binder.casts import implicit_cast
+from planner.binder.scalars import bind_condition, bind_scalar, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.catalog import Table, View

@@ -1,9 +1,9 @@
-"""The table of types in `docs/types.md` is that of `parser.types`; `pytest --update` writes it."""
+"""The table of types in `docs/types.md` is that of `parser.types` and `parser.type_forms`; `pytest --update` writes it."""
 
 from __future__ import annotations
 
 from parser.datatypes import parse_type
-from parser.types import to_json_form, to_spark
+from parser.type_forms import to_json_form, to_spark
 from tests.support import ROOT
 
 PAGE = ROOT / "docs" / "types.md"

@@ -28,7 +28,8 @@ from udf.java_regex import translate
 from udf.network import cidr_contains
 from udf.regexps import regexp_matches
 from udf.registry import KernelContext
-from udf.strings import lower, ltrim, rtrim, trim, upper
+from udf.strings import lower, upper
+from udf.trimming import ltrim, rtrim, trim
 from udf.vector import Vector
 
 S = Variable("s")

@@ -1,0 +1,148 @@
+"""Calls of functions: of what `udf` defines, of users' functions, and of what only some clauses know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnknownObject
+from parser.types import DataType, TimeAttribute
+from planner.binder import literals, pool, refusals
+from planner.binder.casts import implicit_cast
+from planner.binder.scalars import BINDERS, Binder, bind_scalar
+from planner.binder.scope import Place
+from planner.catalog import Catalog, Function
+from planner.scalar import Call, Literal, Scalar, is_deterministic
+from udf import registry
+from udf.user import Kind, bind_user
+
+# Calls that have more than arguments, such as the clauses of JSON_VALUE.
+CALLS: dict[str, Binder] = {}
+# What is said of some arguments in another way: asked before a call is made, None where there is nothing to say.
+REWRITES: dict[str, Callable[[str, tuple[Scalar, ...], exp.Expression], Scalar | None]] = {}
+
+
+def function_call(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar:
+    """A call of what `udf` defines under `name`, its arguments cast as the signature asks."""
+    if name in REWRITES and (rewritten := REWRITES[name](name, args, node)) is not None:
+        return rewritten
+    pooled = pool.is_pooled(name)
+    if pooled and (known := pool.known_call(name, args)) is not None:
+        return known
+    try:
+        bound = _signature(name, args)
+    except PlanError as error:
+        raise error.at(position_of(node)) from None
+    kind = "TRY_CAST" if name in _EQUALITIES else "CAST"
+    cast = tuple([implicit_cast(a, t, node, kind) for a, t in zip(args, bound.arg_types, strict=True)])
+    deterministic = bound.definition.deterministic and all(map(is_deterministic, cast))
+    position = None if pooled else position_of(node)
+    call = Call(bound.definition.name, cast, bound.result_type, deterministic, position)
+    return pool.remember(name, args, call) if pooled else call
+
+
+def _signature(name: str, args: Sequence[Scalar]) -> registry.Bound:
+    types = tuple([plain_time(a.type) for a in args])
+    if name in _BY_TYPES or (name == "LIKE" and len(args) == 2):
+        return _bound_by_types(name, types)
+    return registry.bind(name, types, [a.value if isinstance(a, Literal) else None for a in args])
+
+
+# A text that is no date is not equal to one; in an order it is an error, as in Flink.
+_EQUALITIES = frozenset({"=", "<>"})
+# Signatures in which the value of a literal plays no part: rules ask for the same few of them all the time.
+_BY_TYPES = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "NOT", "LOWER", "UPPER", "IS NULL", "IS NOT NULL"})
+_bound_by_types = lru_cache(maxsize=4096)(registry.bind)
+
+
+def plain_time(kind: DataType) -> DataType:
+    return kind if kind.time is TimeAttribute.NONE else kind.as_attribute(TimeAttribute.NONE)
+
+
+def _call(node: exp.Expression, place: Place) -> Scalar:
+    name = node.name.upper()
+    user = user_function(node, place.context.catalog)
+    if user is not None:
+        return _user_call(user, node, place)
+    if name in refusals.NOT_SCALAR:
+        special = place.special(node) if place.special is not None else None
+        if special is None:
+            raise refusals.of_special(node, place.clause)
+        return special
+    if name in CALLS:
+        return CALLS[name](node, place)
+    refusals.check_arguments(node)
+    if registry.lookup(name) is None:
+        raise _unknown_function(node, place)
+    return function_call(name, tuple([_argument(a, place) for a in node.expressions]), node)
+
+
+def user_function(node: exp.Expression, catalog: Catalog) -> Function | None:
+    """The user's function that a call means; None where it means one that is built in, or none at all."""
+    if not isinstance(node, exp.Anonymous):
+        return None
+    qualifiers = tuple(q.name for q in node.args.get("qualifiers") or ())
+    built_in = registry.lookup(node.name) is not None or node.name in refusals.NOT_SCALAR
+    return catalog.function((*qualifiers, node.name), built_in=built_in)
+
+
+def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar:
+    """A call of a user's function: by its content, so that the same under another name is the same."""
+    user = function.user
+    if user.kind is Kind.TABLE:
+        hint = f"write FROM …, LATERAL TABLE({function.display}(…))"
+        raise PlanError(f"'{function.display}' is a table function", hint=hint, position=position_of(node))
+    if user.kind is Kind.AGGREGATE:
+        special = place.special(node) if place.special is not None else None
+        if special is None:
+            hint = "filter aggregates with HAVING" if place.clause == "WHERE" else "aggregate in a query below"
+            message = f"the aggregate '{function.display}' cannot stand in {place.clause}"
+            raise PlanError(message, hint=hint, position=position_of(node))
+        return special
+    refusals.check_arguments(node)
+    args, _, result = user_arguments(function, node, place)
+    deterministic = user.deterministic and all(map(is_deterministic, args))
+    return Call(user.identity, args, result, deterministic, position_of(node))
+
+
+def user_arguments(
+    function: Function, node: exp.Expression, place: Place
+) -> tuple[tuple[Scalar, ...], tuple[DataType, ...], DataType]:
+    """The arguments of a call with the casts that the parameters ask for, their types, and the type of the result."""
+    args = [_argument(a, place) for a in node.expressions]
+    try:
+        types, result = bind_user(function.user, function.display, [plain_time(a.type) for a in args])
+    except PlanError as error:
+        raise error.at(position_of(node)) from None
+    return tuple(implicit_cast(a, t, node) for a, t in zip(args, types, strict=True)), types, result
+
+
+def _unknown_function(node: exp.Expression, place: Place) -> UnknownObject:
+    """It may come later: a job of the folder that names it waits."""
+    spelled = node.meta.get("name", node.name)
+    near = registry.suggest(node.name) or next(
+        iter(get_close_matches(node.name.lower(), place.context.catalog.names(Function), 1)), None
+    )
+    hint = f"did you mean {near}?" if near else None
+    return UnknownObject(f"unknown function '{spelled}'", hint=hint, position=position_of(node))
+
+
+def _argument(node: exp.Expression, place: Place) -> Scalar:
+    """An argument; the keyword of EXTRACT(DAY FROM …) and the like is a string."""
+    return literals.text(node.name) if isinstance(node, exp.Var) else bind_scalar(node, place)
+
+
+def _filtered(node: exp.Expression, place: Place) -> Scalar:
+    special = place.special(node) if place.special is not None else None
+    if special is None:
+        raise refusals.of_special(node.this, place.clause)
+    return special
+
+
+def install() -> None:
+    """Makes `bind_scalar` know calls."""
+    BINDERS.update({exp.Anonymous: _call, exp.Filter: _filtered})

@@ -1,0 +1,123 @@
+"""Arrays in an order: sorted, reversed, the extreme elements. NULL for a NULL array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import PlanError
+from parser.types import DataType
+from udf.array_signatures import ONE_ARRAY, one_array, ordered
+from udf.arrays import valid
+from udf.lists import NULL_CODE, Row, chosen, elements_in, is_array, lists_of, picked
+from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.signatures import Custom, boolean, nullable
+
+
+@function("ARRAY_REVERSE", signature=ONE_ARRAY)
+def array_reverse(ctx: KernelContext, value: Values) -> Values:
+    """ARRAY_REVERSE(array): the elements in reverse order.
+
+    >>> ARRAY_REVERSE(ARRAY[1, 2, 3])
+    [3, 2, 1]
+    """
+    return chosen(ctx, lambda held, starts: range(starts[0] + len(held[0]) - 1, starts[0] - 1, -1), value)
+
+
+def _sort_types(types: Types) -> tuple[DataType, ...] | None:
+    if not 1 <= len(types) <= 3 or not is_array(types[0]) or not ordered(types[0].children[0]):
+        return None
+    return (types[0], *[boolean.cast(t) for t in types[1:]])
+
+
+@function(
+    "ARRAY_SORT",
+    signature=Custom(
+        _sort_types,
+        lambda t, _: t[0].with_nullable(nullable(t)),
+        "an array of values that can be ordered and two BOOLEAN",
+    ),
+)
+def array_sort(
+    ctx: KernelContext, value: Values, ascending: Values | None = None, first: Values | None = None
+) -> Values:
+    """ARRAY_SORT(array [, ascending [, nulls first]]): the elements in order; NULL comes first in ascending order and last
+    in descending order, unless the third argument says otherwise. NULL if one is NULL.
+
+    >>> ARRAY_SORT(ARRAY[3, NULL, 1])
+    [NULL, 1, 3]
+    """
+    n = ctx.num_rows
+    lists = lists_of(value, n)
+    rank = _ranks(lists.values)
+    up = ascending if ascending is not None else pa.scalar(True)
+    early = first if first is not None else up
+    up_rows, early_rows = _flags(up, n), _flags(early, n)
+    rows: list[Row | None] = []
+    for i in range(n):
+        ascends, nulls_first = up_rows[i], early_rows[i]
+        if not lists.present[i] or ascends is None or nulls_first is None:
+            rows.append(None)
+            continue
+        places = range(int(lists.starts[i]), int(lists.ends[i]))
+        known = sorted((p for p in places if rank[p] != NULL_CODE), key=rank.__getitem__, reverse=not ascends)
+        nulls = [p for p in places if rank[p] == NULL_CODE]
+        rows.append(nulls + known if nulls_first else known + nulls)
+    return picked(rows, lists.values, ctx.result_type.arrow)
+
+
+def _flags(values: Values, num_rows: int) -> list[bool | None]:
+    column = pa.repeat(values, num_rows) if isinstance(values, pa.Scalar) else values
+    found: list[bool | None] = column.to_pylist()
+    return found
+
+
+def _ranks(values: pa.Array) -> list[int]:
+    """Numbers in the order of the values; NULL has -1."""
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    if not len(values) or pa.types.is_null(values.type):
+        return [NULL_CODE] * len(values)
+    ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
+    numbers: list[int] = np.where(valid(values, len(values)), ranks.to_numpy().astype(np.int64), NULL_CODE).tolist()
+    return numbers
+
+
+def _extreme_result(types: Types, literals: Literals) -> DataType:
+    element = types[0].children[0]
+    if not ordered(element):
+        raise PlanError(f"elements of type {element.plain} have no order")
+    return element.with_nullable(True)
+
+
+def _extreme(ctx: KernelContext, value: Values, *, greatest: bool) -> Values:
+    lists = lists_of(value, ctx.num_rows)
+    rank = np.asarray(_ranks(lists.values), np.int64)
+    places, rows = elements_in(lists), np.repeat(np.arange(ctx.num_rows), lists.lengths)
+    known = rank[places] != NULL_CODE
+    places, rows = places[known], rows[known]
+    order = np.lexsort((rank[places] if greatest else -rank[places], rows))
+    found = np.full(ctx.num_rows, -1, np.int64)
+    found[rows[order]] = places[order]  # the last of a row's is its extreme
+    return lists.values.take(pa.array(found, mask=found < 0)).cast(ctx.result_type.arrow)
+
+
+@function("ARRAY_MAX", signature=Custom(one_array, _extreme_result, "an array"))
+def array_max(ctx: KernelContext, value: Values) -> Values:
+    """ARRAY_MAX(array): the greatest element that is not NULL; NULL if there is none.
+
+    >>> ARRAY_MAX(ARRAY[1, NULL, 3])
+    3
+    """
+    return _extreme(ctx, value, greatest=True)
+
+
+@function("ARRAY_MIN", signature=Custom(one_array, _extreme_result, "an array"))
+def array_min(ctx: KernelContext, value: Values) -> Values:
+    """ARRAY_MIN(array): the smallest element that is not NULL; NULL if there is none.
+
+    >>> ARRAY_MIN(ARRAY[1, NULL, 3])
+    1
+    """
+    return _extreme(ctx, value, greatest=False)

@@ -1,0 +1,88 @@
+"""Where a text is in another: its position, the beginning and the end. Positions count Unicode code points, from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import BOOLEAN, INT, DataType
+from udf.arrays import is_constant, map_text
+from udf.registry import KernelContext, Types, Values, function
+from udf.signatures import (
+    Custom,
+    gives,
+    int_,
+    takes,
+    text,
+)
+
+
+def _position(search: str, value: str, start: int = 1) -> int:
+    return value.find(search, max(start, 1) - 1) + 1 if search else 1
+
+
+@function("POSITION", signature=takes(text, text, int_, optional=1, result=INT))
+def position(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
+    """POSITION(search IN text [FROM start]): where `search` first occurs in the text, 0 if it does not; 1 for an empty
+    one.
+
+    >>> POSITION('l' IN 'hello')
+    3
+    """
+    swapped: Callable[..., int] = lambda v, s, *at: _position(s, v, *at)  # noqa: E731
+    return map_text(ctx.num_rows, swapped, pa.int32(), value, search, *start)
+
+
+@function("LOCATE", signature=takes(text, text, int_, optional=1, result=INT))
+def locate(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
+    """LOCATE(search, text [, start]): where `search` first occurs in the text, from `start` on; 0 if it does not; 1 for an
+    empty one.
+
+    >>> LOCATE('l', 'hello', 4)
+    4
+    """
+    return position(ctx, search, value, *start)
+
+
+@function("INSTR", signature=takes(text, text, result=INT))
+def instr(ctx: KernelContext, value: Values, search: Values) -> Values:
+    """INSTR(text, search): where `search` first occurs in the text, 0 if it does not.
+
+    >>> INSTR('hello', 'l')
+    3
+    """
+    return position(ctx, search, value)
+
+
+def _end_types(types: Types) -> tuple[DataType, ...] | None:
+    alike = len(types) == 2 and (all(t.is_string for t in types) or all(t.is_binary for t in types))
+    return tuple(types) if alike else None
+
+
+_END = Custom(_end_types, gives(BOOLEAN), "two strings or two binary values")
+
+
+@function("STARTSWITH", signature=_END)
+def startswith(ctx: KernelContext, value: Values, prefix: Values) -> Values:
+    """STARTSWITH(text, prefix): whether the text (or the bytes) begins with the prefix.
+
+    >>> STARTSWITH('abc', 'ab')
+    TRUE
+    """
+    if is_constant(prefix) and prefix.is_valid:
+        return pc.starts_with(value, prefix.as_py())
+    return map_text(ctx.num_rows, lambda v, p: v.startswith(p), pa.bool_(), value, prefix)
+
+
+@function("ENDSWITH", signature=_END)
+def endswith(ctx: KernelContext, value: Values, suffix: Values) -> Values:
+    """ENDSWITH(text, suffix): whether the text (or the bytes) ends with the suffix.
+
+    >>> ENDSWITH('abc', 'bc')
+    TRUE
+    """
+    if is_constant(suffix) and suffix.is_valid:
+        return pc.ends_with(value, suffix.as_py())
+    return map_text(ctx.num_rows, lambda v, e: v.endswith(e), pa.bool_(), value, suffix)
