@@ -13,7 +13,7 @@ from parser.types import BIGINT, BOOLEAN, Root
 from planner.binder import literals, pool, refusals
 from planner.binder.calls import function_call
 from planner.binder.casts import cast
-from planner.binder.scalars import BINDERS, Binder, bind_condition, bind_scalar, condition
+from planner.binder.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar, is_deterministic
 
@@ -28,7 +28,7 @@ def _junction(kind: type[exp.Expression], function: str) -> Binder:
         first, *rest = _operands(node, kind)
         operands = [
             _operand(first, function, place, function),
-            *(condition(bind_scalar(n, place), n, function) for n in rest),
+            *(as_condition(bind_scalar(n, place), n, function) for n in rest),
         ]
         nullable = any(o.type.nullable for o in operands)
         deterministic = all(map(is_deterministic, operands))
@@ -42,7 +42,7 @@ def _operand(node: exp.Expression, function: str, place: Place, user: str) -> Sc
     if value.type.root is Root.NULL:
         hint = "write UNKNOWN, or CAST(NULL AS BOOLEAN)"
         raise PlanError(f"{function} takes no NULL without a type", hint=hint, position=position_of(node))
-    return condition(value, node, user)
+    return as_condition(value, node, user)
 
 
 def _operands(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
@@ -139,7 +139,7 @@ def _case(node: exp.Expression, place: Place) -> Scalar:
     for branch in node.args["ifs"]:
         condition = bind_scalar(branch.this, place)
         if subject is None:
-            condition = condition(condition, branch.this, "CASE")
+            condition = as_condition(condition, branch.this, "CASE")
         else:
             condition = function_call("=", (subject, condition), branch)
         args += (condition, bind_scalar(branch.args["true"], place))
@@ -217,6 +217,6 @@ def install() -> None:
             exp.Cast: _cast,
             exp.TryCast: _cast,
             exp.Neg: _negation,
-            **dict.fromkeys(_OPERATORS, _operator),
         }
     )
+    BINDERS.update(dict.fromkeys(_OPERATORS, _operator))

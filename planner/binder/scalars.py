@@ -28,10 +28,10 @@ def bind_scalar(node: exp.Expression, place: Place) -> Scalar:
 
 def bind_condition(node: exp.Expression, place: Place) -> Scalar:
     """An expression that must be BOOLEAN; an untyped NULL becomes one."""
-    return condition(bind_scalar(node, place), node, place.clause)
+    return as_condition(bind_scalar(node, place), node, place.clause)
 
 
-def condition(bound: Scalar, node: exp.Expression, user: str) -> Scalar:
+def as_condition(bound: Scalar, node: exp.Expression, user: str) -> Scalar:
     if bound.type.root is Root.NULL:
         return literals.null(BOOLEAN)
     if bound.type.root is not Root.BOOLEAN:
