@@ -9,6 +9,7 @@ from typing import Protocol
 from parser.errors import PlanError
 from planner.logical import LogicalPlan
 from planner.passes.constant_folding import constant_folding
+from planner.passes.join_keys import join_keys
 from planner.passes.merge_filters import merge_filters
 from planner.passes.merge_projections import merge_projections
 from planner.passes.prune_projection import prune_projection
@@ -30,6 +31,7 @@ class Pass(Protocol):
 PASSES: tuple[Pass, ...] = (
     split_conjuncts,
     push_down_filter,
+    join_keys,
     merge_filters,
     merge_projections,
     constant_folding,

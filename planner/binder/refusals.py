@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from parser import nodes
@@ -112,7 +110,11 @@ def check_arguments(node: exp.Expression) -> None:
 
 
 _CLAUSES = {
+<<<<<<< HEAD
     "joins": ("JOIN", "put what is joined into the events, or use CASE for few values"),
+=======
+    "distinct": ("SELECT DISTINCT", "group by a window and the columns"),
+>>>>>>> 8a6bb8b (Joins of streams: inner, outer and cross, on any condition, with retraction on both sides; filters meet joins)
     "windows": ("WINDOW", "aggregate by windows: GROUP BY TUMBLE(…)"),
     "qualify": ("QUALIFY", "filter in a query above"),
     "order": ("ORDER BY", "order the rows where they are read: a stream has no end"),
@@ -127,17 +129,15 @@ _CLAUSES = {
 }
 
 
-def check_clauses(node: exp.Expression, can_join: Callable[[exp.Expression], bool] = lambda join: False) -> None:
-    """Refuses the clauses of a query or relation that are not there yet; `can_join` knows the joins that are."""
+def check_clauses(node: exp.Expression) -> None:
+    """Refuses the clauses of a query or relation that are not there yet."""
     for key, (what, hint) in _CLAUSES.items():
         found = node.args.get(key)
-        if key == "joins" and isinstance(found, list):
-            found = [join for join in found if not can_join(join)]
         if not found or found is True:  # `distinct` of a set operation is a plain bool
             continue
         first = found[0] if isinstance(found, list) else found
         where = position_of(first) or position_of(node)
-        raise UnsupportedError(f"{_named(first, what)} is not supported", hint=hint, position=where)
+        raise UnsupportedError(f"{what} is not supported", hint=hint, position=where)
     _check_words(node)
 
 
@@ -156,15 +156,6 @@ def _check_words(node: exp.Expression) -> None:
 def _flag(node: exp.Expression, clause: str, word: str) -> bool:
     found = node.args.get(clause)
     return isinstance(found, exp.Expression) and bool(found.args.get(word))
-
-
-def _named(node: exp.Expression, what: str) -> str:
-    if not isinstance(node, exp.Join):
-        return what
-    if type(node.this) in _RELATIONS:
-        return _RELATIONS[type(node.this)][0]
-    words = [node.args.get(k) for k in ("method", "side", "kind")]
-    return " ".join([*(w for w in words if isinstance(w, str)), what])
 
 
 _RELATIONS: dict[type[exp.Expression], tuple[str, str]] = {

@@ -9,10 +9,16 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
+<<<<<<< HEAD
 from parser.types import Column, DataType, Schema, TimeAttribute
 from planner.binder import aggregates, laterals, pool, refusals, windows
 from planner.binder.casts import implicit_cast
 from planner.binder.scalars import bind_condition, bind_scalar, qualifiers
+=======
+from parser.types import Column, DataType, Schema
+from planner.binder import aggregates, joins, laterals, pool, refusals, windows
+from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
+>>>>>>> 8a6bb8b (Joins of streams: inner, outer and cross, on any condition, with retraction on both sides; filters meet joins)
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.catalog import Table, View
@@ -27,7 +33,7 @@ _NOTHING = Values(((),), Schema(()))
 def bind_query(node: exp.Expression, context: Context) -> Query:
     """Any query: SELECT, VALUES, UNION ALL, one in parentheses, with common tables before it."""
     context = _common_tables(node, context)
-    refusals.check_clauses(node, lambda join: laterals.is_lateral_join(join, context.catalog))
+    refusals.check_clauses(node)
     match node:
         case exp.Select():
             return _select(node, context)
@@ -61,12 +67,16 @@ def renamed(query: Query, names: Sequence[str], node: exp.Expression) -> Query:
     if not names:
         return query
     if len(names) != len(query.names):
-        raise PlanError(
-            f"{len(names)} column names are given for {len(query.names)} columns",
-            detail=f"the columns are {', '.join(query.names)}",
-            position=position_of(node),
-        )
+        raise _wrong_count(names, query.names, node)
     return replace(query, names=tuple(names))
+
+
+def _wrong_count(names: Sequence[str], columns: Sequence[str], node: exp.Expression) -> PlanError:
+    return PlanError(
+        f"{len(names)} column names are given for {len(columns)} columns",
+        detail=f"the columns are {', '.join(columns)}",
+        position=position_of(node),
+    )
 
 
 def _union(node: exp.Union, context: Context) -> Query:
@@ -166,9 +176,10 @@ def _values_type(values: Sequence[Scalar], index: int, node: exp.Expression) -> 
 
 def _select(node: exp.Select, context: Context) -> Query:
     source = node.args.get("from_")
-    plan, scope = _relation(source.this, context) if source is not None else (_NOTHING, Scope())
-    for join in node.args.get("joins") or ():
-        plan, scope = laterals.join(plan, scope, join, context)
+    plan: LogicalPlan = _NOTHING
+    scope = Scope()
+    if source is not None:
+        plan, scope = _joined(source.this, node.args.get("joins") or (), context)
     where = node.args.get("where")
     if where is not None:
         predicate = bind_condition(where.this, Place(context, scope, "WHERE"))
@@ -216,10 +227,21 @@ def _starred(node: exp.Expression, scope: Scope) -> tuple[Field, ...] | None:
     if isinstance(node, exp.Star):
         if not scope.fields:
             raise PlanError("SELECT * needs a FROM", position=position_of(node))
-        return scope.fields
+        return scope.named
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         return scope.of_relation(qualifiers(node), node)
     return None
+
+
+def _joined(source: exp.Expression, joined: Iterable[exp.Join], context: Context) -> tuple[LogicalPlan, Scope]:
+    """A relation and all that is joined to it, from the left."""
+    plan, scope = _relation(source, context)
+    for node in joined:
+        if laterals.is_lateral_join(node, context.catalog):
+            plan, scope = laterals.join(plan, scope, node, context)
+        else:
+            plan, scope = joins.join((plan, scope), node, context, lambda n: _relation(n, context))
+    return plan, scope
 
 
 def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
@@ -232,10 +254,8 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
         case exp.Table():
             query, own = _table(node, context)
             name = name or own
-        case exp.Subquery() if isinstance(node.this, exp.Table):
-            refusals.check_clauses(node.this)
-            query, own = _table(node.this, context)
-            name = name or own
+        case exp.Subquery() if _is_joined(node.this):
+            return _parenthesised(node, context)
         case exp.Subquery():
             query = bind_query(node.this, context)
         case exp.TableFromRows():
@@ -246,6 +266,25 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
             raise refusals.of_relation(node)
     query = renamed(query, _alias_columns(node), node)
     return query.plan, query.scope(name)
+
+
+def _is_joined(inner: exp.Expression) -> bool:
+    """Whether what stands in parentheses is no query but a relation, perhaps joined to others."""
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.args.get("joins"))
+    return not isinstance(inner, exp.Query | exp.Values)
+
+
+def _parenthesised(node: exp.Subquery, context: Context) -> tuple[LogicalPlan, Scope]:
+    """A relation, or several that are joined, in parentheses; with a name all columns belong to that."""
+    plan, scope = _joined(node.this, node.this.args.get("joins") or (), context)
+    if not node.alias:
+        return plan, scope
+    fields = scope.named
+    names = _alias_columns(node) or [f.name for f in fields]
+    if len(names) != len(fields):
+        raise _wrong_count(names, [f.name for f in fields], node)
+    return plan, Scope(tuple(Field((node.alias,), n, f.column) for n, f in zip(names, fields, strict=True)))
 
 
 def _table_argument(node: exp.Expression, context: Context) -> Query:

@@ -33,11 +33,13 @@ TIME_ZONE = "table.local-time-zone"
 
 @dataclass(frozen=True)
 class Field:
-    """A column that can be named: `relation`.`name`; `column` is the input's column that it stands for."""
+    """A column that can be named: `relation`.`name`; `column` is the input's column that it stands for. `merged`: only
+    so, since its name alone means the column that a join made of it and another one."""
 
     relation: tuple[str, ...]
     name: str
     column: ColumnRef
+    merged: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class Scope:
     """The columns in reach, in order."""
 
     fields: tuple[Field, ...] = ()
+
+    @property
+    def named(self) -> tuple[Field, ...]:
+        """The columns that a name alone means: what * stands for."""
+        return tuple(f for f in self.fields if not f.merged)
 
     @cached_property
     def _by_name(self) -> dict[str, list[Field]]:
@@ -55,7 +62,8 @@ class Scope:
 
     def resolve(self, name: str, relation: tuple[str, ...], node: exp.Expression) -> ColumnRef:
         """The column of that name; PlanError where there is none, or more than one."""
-        found = [f for f in self._by_name.get(name, ()) if not relation or f.relation[-len(relation) :] == relation]
+        named = self._by_name.get(name, ())
+        found = [f for f in named if (f.relation[-len(relation) :] == relation if relation else not f.merged)]
         if len(found) == 1:
             return found[0].column
         if found:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from planner.logical.aggregates import GroupAggregate
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
+from planner.logical.joins import BinaryJoin, Equality, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.sets import SetOperation
 from planner.logical.windows import WINDOW_COLUMNS, AggregateCall, Tumble, WindowAggregate, WindowAssign
@@ -15,8 +16,12 @@ __all__ = [
     "WINDOW_COLUMNS",
     "AggregateCall",
     "AssignWatermark",
+    "BinaryJoin",
+    "Equality",
     "Filter",
     "GroupAggregate",
+    "Join",
+    "JoinKind",
     "LogicalPlan",
     "Names",
     "Project",
@@ -30,6 +35,7 @@ __all__ = [
     "Values",
     "WindowAggregate",
     "WindowAssign",
+    "parts_of",
     "renamed_keys",
     "time_origin",
 ]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import Filter, LogicalPlan, Project, TableFunction, Union, WindowAssign
+from planner.logical import BinaryJoin, Filter, LogicalPlan, Project, TableFunction, Union, WindowAssign
+from planner.passes.into_joins import filtered_join, into_sides
 from planner.rewrite import substitute, transform
 from planner.scalar import ColumnRef, Scalar, columns_of, is_deterministic, walk
 from planner.totality import can_fail
@@ -21,12 +22,14 @@ MAX_NODES = 20_000
 
 
 def push_down_filter(plan: LogicalPlan) -> LogicalPlan:
-    """Through projections, unions and window assignment; never below a watermark or a scan, which many jobs share,
+    """Through projections, unions, joins and window assignment; never below a watermark or a scan, which many jobs share,
     and never through or with anything non-deterministic."""
     return transform(plan, _push)
 
 
 def _push(node: LogicalPlan) -> LogicalPlan:
+    if isinstance(node, BinaryJoin):
+        return into_sides(node, _push)
     if not isinstance(node, Filter) or not is_deterministic(node.predicate):
         return node
     below = node.input
@@ -38,6 +41,8 @@ def _push(node: LogicalPlan) -> LogicalPlan:
         return _through_window(node, below)
     if isinstance(below, TableFunction):
         return _through_table_function(node, below)
+    if isinstance(below, BinaryJoin):
+        return filtered_join(node, below, _push)
     if isinstance(below, Filter):
         return _through_filter(node, below)
     return node

@@ -8,6 +8,7 @@ from parser.errors import UnsupportedError
 from planner.logical import (
     AssignWatermark,
     GroupAggregate,
+    Join,
     Project,
     Scan,
     SetOperation,
@@ -27,6 +28,7 @@ from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for
 from sqlengine.operators.base import Operator
 from sqlengine.operators.group_aggregate import GroupAggregateOperator
+from sqlengine.operators.join import JoinOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.row_by_row import RowByRowOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
@@ -81,6 +83,8 @@ class OperatorFactory:
                 return GroupAggregateOperator(plan, _owner(node))
             case SetOperation():
                 return SetOperationOperator(plan)
+            case Join():
+                return JoinOperator(plan, _owner(node))
             case Union():
                 return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
             case Values():

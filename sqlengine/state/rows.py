@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -27,8 +26,8 @@ ARRIVAL = "#arrival"
 
 _COUNTED = BIGINT.with_nullable(False)
 
-# A row of a key: what it is sorted by, its arrival number, its slot.
-_Member: TypeAlias = tuple[object, int, int]
+# What the rows of a key are sorted by: the value of a column, then the number of their arrival.
+_Rank: TypeAlias = tuple[object, int]
 
 
 class Tables(Protocol):
@@ -108,11 +107,11 @@ class RowsTable:
         for slot in slots.tolist():
             group = int(self._group_of[slot])
             members = self._members[group]
-            del members[bisect_left(members, self._member(slot))]
+            del members[bisect_left(members, self._rank(slot), key=self._rank)]
             if not members:
                 self._forget(group, slot)
             elif self._first[group] == slot:
-                self._first[group] = members[0][2]
+                self._first[group] = members[0]
         self.table.remove(slots)
 
     # ---- reading -----------------------------------------------------------------------------------------------
@@ -130,7 +129,7 @@ class RowsTable:
 
     def slots(self, group: int) -> IntArray:
         """The slots of a key's rows, in order."""
-        return np.fromiter((m[2] for m in self._members[group]), np.int64, len(self._members[group]))
+        return np.array(self._members[group], np.int64)
 
     def size(self, group: int) -> int:
         """How many rows a key has, equal ones counted once."""
@@ -143,7 +142,7 @@ class RowsTable:
         found = np.flatnonzero(groups >= 0)
         lists = [self._members[g] for g in groups[found].tolist()]
         counts = np.fromiter(map(len, lists), np.int64, len(lists))
-        slots = np.fromiter(map(itemgetter(2), chain.from_iterable(lists)), np.int64, int(counts.sum()))
+        slots = np.fromiter(chain.from_iterable(lists), np.int64, int(counts.sum()))
         return np.repeat(found, counts), slots
 
     def arrays(self, names: Sequence[str], slots: IntArray) -> list[pa.Array]:
@@ -160,7 +159,7 @@ class RowsTable:
     def _load(self) -> None:
         self._generation = self.table.generation
         self._index = HashIndex()
-        self._members: list[list[_Member]] = []
+        self._members: list[list[int]] = []  # by group, the slots of its rows in order
         self._first: IntArray = np.empty(0, np.int64)  # by group, the slot of one of its rows
         self._free: list[int] = []
         self._group_of: IntArray = np.empty(0, np.int64)  # by slot
@@ -177,13 +176,20 @@ class RowsTable:
         if len(self._group_of) < len(self.table.columns[COUNT]):
             self._group_of = np.pad(self._group_of, (0, len(self.table.columns[COUNT]) - len(self._group_of)))
         self._group_of[slots] = groups
+        members = self._members
+        if self._order_by is None:  # rows enter in order of arrival
+            for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
+                members[group].append(slot)
+        else:
+            self._sort_in(groups, slots)
+
+    def _sort_in(self, groups: IntArray, slots: IntArray) -> None:
         for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
-            member = self._member(slot)
-            members = self._members[group]
-            if members and member < members[-1]:
-                insort(members, member)
+            held = self._members[group]
+            if held and self._rank(slot) < self._rank(held[-1]):
+                insort(held, slot, key=self._rank)
             else:
-                members.append(member)
+                held.append(slot)
 
     def _begin(self, slots: IntArray) -> IntArray:
         """New groups for the keys of these rows."""
@@ -203,9 +209,9 @@ class RowsTable:
         self._index.remove(hash_rows(columns, 1), np.array([group]))
         self._free.append(group)
 
-    def _member(self, slot: int) -> _Member:
+    def _rank(self, slot: int) -> _Rank:
         order: object = 0 if self._order_by is None else self.table.columns[self._order_by][slot]
-        return order, int(self.table.arrivals[slot]), slot
+        return order, int(self.table.arrivals[slot])
 
     def _columns(self, key: Sequence[pa.Array]) -> list[KeyColumn]:
         return [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]

@@ -1,0 +1,94 @@
+"""Joins: what ON, USING and NATURAL say, and the columns that are in reach behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.binder import literals, pool
+from planner.binder.scalars import bind_condition, function_call
+from planner.binder.scope import Context, Field, Place, Scope, distinct_names
+from planner.logical import Join, JoinKind, LogicalPlan, Project
+from planner.rewrite import conjunction, references
+from planner.scalar import ColumnRef, Scalar
+
+# A plan, and the columns of it that can be named.
+Relation = tuple[LogicalPlan, Scope]
+TRUE = literals.boolean(True)
+
+
+def join(left: Relation, node: exp.Join, context: Context, relation: Callable[[exp.Expression], Relation]) -> Relation:
+    """`left` joined to what `node` names; `relation` binds that."""
+    right = apart(relation(node.this), left[0])
+    kind = JoinKind(node.args.get("side") or "INNER")
+    both = Scope((*left[1].fields, *right[1].fields))
+    shared = _shared(node, left[1], right[1])
+    if shared:
+        equal = [function_call("=", (a, b), node) for a, b in shared.values()]
+        plan = made(left[0], right[0], kind, conjunction(equal))
+        return _merged(plan, kind, (left[1], right[1]), shared, node)
+    on = node.args.get("on")
+    condition = TRUE if on is None else bind_condition(on, Place(context, both, "ON"))
+    plan = made(left[0], right[0], kind, condition)
+    return plan, typed(both, plan)
+
+
+def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:
+    """The join of two inputs that have no name in common."""
+    return Join(left, right, kind, condition)
+
+
+def apart(relation: Relation, other: LogicalPlan) -> Relation:
+    """The relation with none of the names of `other` in its plan."""
+    plan, scope = relation
+    names = plan.schema.names
+    fresh = distinct_names(names, other.schema.names)
+    if fresh == names:
+        return relation
+    renamed = dict(zip(names, fresh, strict=True))
+    items = ((new, pool.column(old, plan.schema.type(old))) for old, new in renamed.items())
+    fields = (replace(f, column=pool.column(renamed[f.column.name], f.column.type)) for f in scope.fields)
+    return Project(plan, tuple(items)), Scope(tuple(fields))
+
+
+def typed(scope: Scope, plan: LogicalPlan) -> Scope:
+    """The same columns with the types that they have in `plan`."""
+    kinds = {c.name: c.type for c in plan.schema}
+    return Scope(tuple(replace(f, column=pool.column(f.column.name, kinds[f.column.name])) for f in scope.fields))
+
+
+def _shared(node: exp.Join, left: Scope, right: Scope) -> dict[str, tuple[ColumnRef, ColumnRef]]:
+    """The columns by which USING or NATURAL joins, by their names."""
+    if node.args.get("using"):
+        names = [c.name for c in node.args["using"]]
+    elif node.args.get("method") == "NATURAL":
+        known = {f.name for f in right.named}
+        names = list(dict.fromkeys(f.name for f in left.named if f.name in known))
+    else:
+        return {}
+    return {name: (left.resolve(name, (), node), right.resolve(name, (), node)) for name in names}
+
+
+def _merged(
+    plan: LogicalPlan,
+    kind: JoinKind,
+    scopes: tuple[Scope, Scope],
+    shared: dict[str, tuple[ColumnRef, ColumnRef]],
+    node: exp.Join,
+) -> Relation:
+    """The shared columns come first, and once; with the name of a relation those of each side are there, too."""
+    both = typed(Scope(tuple(f for s in scopes for f in s.fields)), plan)
+    sides = {name: tuple(pool.column(c.name, plan.schema.type(c.name)) for c in pair) for name, pair in shared.items()}
+    if kind is JoinKind.FULL or any(not a.type.same_as(b.type) for a, b in sides.values()):
+        fresh = dict(zip(sides, distinct_names(sides, plan.schema.names), strict=True))
+        values = {name: function_call("COALESCE", pair, node) for name, pair in sides.items()}
+        items = (*references(plan.schema, plan.schema.names), *((fresh[name], v) for name, v in values.items()))
+        plan = Project(plan, items)
+        common = {name: pool.column(fresh[name], values[name].type) for name in sides}
+    else:
+        common = {name: pair[kind is JoinKind.RIGHT] for name, pair in sides.items()}
+    hidden = {c.name for pair in sides.values() for c in pair}
+    rest = (replace(f, merged=f.merged or f.column.name in hidden) for f in both.fields)
+    return plan, Scope((*(Field((), name, column) for name, column in common.items()), *rest))

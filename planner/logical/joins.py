@@ -1,0 +1,204 @@
+"""Joins of two streams: what both sides hold is state, and every change of one side changes the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import ClassVar, Self
+
+from parser.types import Column, Schema, TimeAttribute
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+
+_EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True}
+
+
+class JoinKind(Enum):
+    """SEMI: left rows that have a match; ANTI: those that have none."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+    SEMI = "SEMI"
+    ANTI = "ANTI"
+
+    def keeps(self, port: int) -> bool:
+        """Whether rows of that side come without a match, too."""
+        return self is JoinKind.FULL or self is (JoinKind.LEFT, JoinKind.RIGHT)[port]
+
+    @property
+    def is_semi(self) -> bool:
+        """Whether only the left side's columns come out."""
+        return self in (JoinKind.SEMI, JoinKind.ANTI)
+
+
+@dataclass(frozen=True)
+class Equality:
+    """A column of the left side equals one of the right; `null_safe`: NULL equals NULL."""
+
+    left: str
+    right: str
+    null_safe: bool = False
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return self.left, self.right
+
+
+@dataclass(frozen=True)
+class BinaryJoin(Stateful):
+    """Pairs of a left and a right row for which `condition` is TRUE. No name is in both inputs."""
+
+    whole: ClassVar[bool] = True
+    folds: ClassVar[bool] = False
+    # Whether what is said above an inner join of both sides may be part of its condition.
+    moves_conditions: ClassVar[bool] = True
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: JoinKind
+    condition: Scalar
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.left, self.right)
+
+    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
+        left, right = inputs
+        return replace(self, left=left, right=right)
+
+    @cached_property
+    def schema(self) -> Schema:
+        left = self._columns(self.left, self.kind.keeps(1))
+        return Schema(left if self.kind.is_semi else (*left, *self._columns(self.right, self.kind.keeps(0))))
+
+    def _columns(self, side: LogicalPlan, padded: bool) -> tuple[Column, ...]:
+        """A side's columns in the result; where the other side is kept whole, they are NULL at times."""
+        return tuple(Column(c.name, c.type.with_nullable(c.type.nullable or padded)) for c in side.schema)
+
+    def filters(self, port: int) -> bool:
+        """Whether rows of a side can be filtered below as well as behind the join."""
+        return True
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind.value} ON {self.condition}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.kind.value, self.condition.digest)
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return (self.condition,)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        return replace(self, condition=expressions[0])
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return (outputs | columns_of(self.condition)) & frozenset(self.inputs[port].schema.names)
+
+    @cached_property
+    def conditions(self) -> tuple[tuple[Equality, ...], tuple[Scalar, ...]]:
+        """The parts of the condition: equalities of the two sides' columns, and all others."""
+        equalities: dict[Equality, None] = {}
+        others = []
+        for part in parts_of(self.condition):
+            found = self._equality(part)
+            if found is None:
+                others.append(part)
+            else:
+                equalities[found] = None
+        return tuple(equalities), tuple(others)
+
+    def _equality(self, part: Scalar) -> Equality | None:
+        if not isinstance(part, Call) or part.function not in _EQUALITIES:
+            return None
+        a, b = part.args
+        if not isinstance(a, ColumnRef) or not isinstance(b, ColumnRef) or not a.type.same_as(b.type):
+            return None
+        null_safe = _EQUALITIES[part.function]
+        if a.name in self.left.schema and b.name in self.right.schema:
+            return Equality(a.name, b.name, null_safe)
+        if b.name in self.left.schema and a.name in self.right.schema:
+            return Equality(b.name, a.name, null_safe)
+        return None
+
+    @property
+    def equalities(self) -> tuple[Equality, ...]:
+        return self.conditions[0]
+
+    def keys(self, port: int) -> tuple[str, ...]:
+        """The columns of one side that must equal those of the other."""
+        return tuple(e.sides[port] for e in self.equalities)
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.keys(port)
+
+
+@dataclass(frozen=True)
+class Join(BinaryJoin):
+    """A join of all rows that have ever come, with full retraction. Time attributes are plain times behind it.
+    `ttls_ms`: how long the rows of each side are kept (None: as long as `ttl_ms` says)."""
+
+    ttls_ms: tuple[int | None, int | None] = (None, None)
+
+    def _columns(self, side: LogicalPlan, padded: bool) -> tuple[Column, ...]:
+        columns = super()._columns(side, padded)
+        return tuple(Column(c.name, c.type.as_attribute(TimeAttribute.NONE)) for c in columns)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*super().parameters, *(str(t) for t in self.ttls_ms if t is not None))
+
+    def ttl_of(self, port: int) -> int:
+        """How long rows of a side are kept, in ms; 0 for ever."""
+        own = self.ttls_ms[port]
+        return self.ttl_ms if own is None else own
+
+    @cached_property
+    def changes(self) -> Changes:
+        found = self.left.changes | self.right.changes
+        if self.kind is JoinKind.INNER or (self.kind is JoinKind.SEMI and not found):
+            return found
+        return found | Changes.DELETES
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        """A side's key tells the rows apart if the other side has at most one row for each of its keys; keys of both
+        sides together always do. All must have the columns by which rows come together."""
+        left, right = (self._upsert_keys(port) for port in (0, 1))
+        if self.kind.is_semi:
+            return tuple(left)
+        found = [a | b for a in left for b in right]
+        if left and self._is_unique(1) and not self.kind.keeps(1):
+            found += left
+        if right and self._is_unique(0) and not self.kind.keeps(0):
+            found += right
+        return tuple(dict.fromkeys(found))
+
+    def _upsert_keys(self, port: int) -> list[Names]:
+        by = frozenset(self.keys(port))
+        return [key for key in self.inputs[port].upsert_keys if key >= by]
+
+    def _is_unique(self, port: int) -> bool:
+        by = frozenset(self.keys(port))
+        return any(key <= by for key in self.inputs[port].upsert_keys)
+
+    def row_key(self, port: int) -> Names | None:
+        """The columns that tell the rows of a side apart; None where only all columns do."""
+        keys = self.inputs[port].upsert_keys
+        return min(keys, key=lambda k: (not k <= set(self.keys(port)), len(k), sorted(k)), default=None)
+
+
+def parts_of(condition: Scalar) -> Iterator[Scalar]:
+    """The operands of a condition that is an AND; TRUE has none."""
+    if isinstance(condition, Call) and condition.function == "AND":
+        for argument in condition.args:
+            yield from parts_of(argument)
+    elif not (isinstance(condition, Literal) and condition.value is True):
+        yield condition

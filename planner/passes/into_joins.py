@@ -1,0 +1,125 @@
+"""What a filter above a join, or the condition of the join itself, says of one side only is asked of that side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from parser.types import BOOLEAN
+from planner.logical import BinaryJoin, Filter, JoinKind, LogicalPlan, Project, parts_of
+from planner.rewrite import conjunction, conjuncts, references, substitute
+from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of, is_deterministic
+from planner.totality import can_fail
+
+Push = Callable[[LogicalPlan], LogicalPlan]
+
+# Without a row on the other side they are not TRUE, whatever their other arguments are.
+_STRICT = frozenset(
+    {"=", "<>", "<", "<=", ">", ">=", "LIKE", "BETWEEN", "IS NOT NULL", "+", "-", "*", "LOWER", "UPPER"}
+)
+_WITHOUT = {
+    (JoinKind.LEFT, 1): JoinKind.INNER,
+    (JoinKind.RIGHT, 0): JoinKind.INNER,
+    (JoinKind.FULL, 0): JoinKind.LEFT,
+    (JoinKind.FULL, 1): JoinKind.RIGHT,
+}
+
+
+def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
+    """A filter above a join: parts that hold for one side only go there, those over both become part of an inner join's
+    condition. A part that can fail stays above, where it sees the pairs only."""
+    parts = conjuncts(node.predicate)
+    before = join
+    for part in parts:
+        kind = _stricter(join, part)
+        join = join if kind is join.kind else replace(join, kind=kind)
+    moved: tuple[list[Scalar], list[Scalar]] = ([], [])
+    joined, stay = [], []
+    for part in parts:
+        side = None if can_fail(part) else _side_above(join, part)
+        if side is not None:
+            moved[side].append(part)
+        elif join.kind is JoinKind.INNER and join.moves_conditions and not can_fail(part):
+            joined.append(part)
+        else:
+            stay.append(part)
+    if join is before and len(stay) == len(parts):
+        return node
+    join = join.with_inputs([_filtered(i, m, node.salt, push) for i, m in zip(join.inputs, moved, strict=True)])
+    if joined:
+        join = replace(join, condition=_all([*parts_of(join.condition), *joined]))
+    below = _as_before(into_sides(join, push), before)
+    return replace(node, input=below, predicate=conjunction(stay)) if stay else below
+
+
+def _as_before(join: BinaryJoin, before: BinaryJoin) -> LogicalPlan:
+    """With the types that were there: a join that pads no more has columns that are never NULL."""
+    if join.schema == before.schema:
+        return join
+    return Project(join, references(before.schema, before.schema.names))
+
+
+def into_sides(join: BinaryJoin, push: Push) -> BinaryJoin:
+    """A part of the condition that reads one side only filters that side, unless its rows are kept in any case."""
+    moved: tuple[list[Scalar], list[Scalar]] = ([], [])
+    stay: list[Scalar] = []
+    for part in parts_of(join.condition):
+        side = _side_within(join, part)
+        (stay if side is None else moved[side]).append(part)
+    if not any(moved):
+        return join
+    inputs = [_filtered(i, m, "", push) for i, m in zip(join.inputs, moved, strict=True)]
+    return replace(join.with_inputs(inputs), condition=_all(stay))
+
+
+def _side_above(join: BinaryJoin, part: Scalar) -> int | None:
+    sides = (0,) if join.kind.is_semi else (0, 1)
+    return next(
+        (s for s in sides if _reads_only(join, part, s) and not join.kind.keeps(1 - s) and join.filters(s)), None
+    )
+
+
+def _side_within(join: BinaryJoin, part: Scalar) -> int | None:
+    if can_fail(part) or not is_deterministic(part) or not columns_of(part):
+        return None
+    kept = (join.kind.keeps(0) or join.kind is JoinKind.ANTI, join.kind.keeps(1))
+    return next((s for s in (0, 1) if _reads_only(join, part, s) and not kept[s] and join.filters(s)), None)
+
+
+def _reads_only(join: BinaryJoin, part: Scalar, side: int) -> bool:
+    return columns_of(part) <= set(join.inputs[side].schema.names)
+
+
+def _filtered(side: LogicalPlan, parts: Sequence[Scalar], salt: str, push: Push) -> LogicalPlan:
+    """The side with only the rows for which all parts are TRUE."""
+    columns: dict[str, Scalar] = {c.name: ColumnRef(c.name, c.type) for c in side.schema}
+    for part in parts:
+        side = push(Filter(side, substitute(part, columns), salt))
+    return side
+
+
+def _all(parts: Sequence[Scalar]) -> Scalar:
+    return conjunction(parts) if parts else Literal(True, BOOLEAN.with_nullable(False))
+
+
+def _stricter(join: BinaryJoin, part: Scalar) -> JoinKind:
+    """Without the rows that a side has only because it is kept whole, if `part` is not TRUE of any of them."""
+    kind = join.kind
+    for side in (0, 1):
+        weaker = _WITHOUT.get((kind, side))
+        if weaker is not None and any(n in join.inputs[side].schema for n in _required(part)):
+            kind = weaker
+    return kind
+
+
+def _required(part: Scalar) -> frozenset[str]:
+    """Columns that are not NULL where `part` is TRUE."""
+    if isinstance(part, ColumnRef):
+        return frozenset((part.name,))
+    if isinstance(part, Call) and part.function in _STRICT:
+        return frozenset[str]().union(*(_required(a) for a in part.args))
+    if isinstance(part, Call) and part.function == "AND":
+        return frozenset[str]().union(*(_required(a) for a in part.args))
+    if isinstance(part, Call) and part.function == "OR":
+        return frozenset.intersection(*(_required(a) for a in part.args))
+    return frozenset()

@@ -1,0 +1,114 @@
+"""Equal expressions of the two sides of a join become equal columns, by which rows find each other.
+
+SELECT * FROM a JOIN b ON UPPER(a.x) = b.y
+
+Join INNER ON (UPPER(x) = y)                    Project x, y
+  Scan a                                          Join INNER ON (key$0 = y)
+  Scan b                                            Project x, UPPER(x) AS key$0
+                                                      Scan a
+                                                    Scan b
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from parser.types import STRING, DataType
+from planner.logical import BinaryJoin, LogicalPlan, Project, parts_of
+from planner.rewrite import conjunction, references, transform
+from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic
+
+_EQUALITIES = ("=", "IS NOT DISTINCT FROM")
+
+
+def join_keys(plan: LogicalPlan) -> LogicalPlan:
+    """Only where an equality has a side of its own on each side of the join, and both are deterministic."""
+    return transform(plan, _keyed)
+
+
+def _keyed(node: LogicalPlan) -> LogicalPlan:
+    if not isinstance(node, BinaryJoin):
+        return node
+    parts = [_null_safe(p) for p in parts_of(node.condition)]
+    added: tuple[dict[str, Scalar], dict[str, Scalar]] = ({}, {})
+    names = {*node.left.schema.names, *node.right.schema.names}
+    keyed = [_part(p, node, added, names) for p in parts]
+    if all(a is b for a, b in zip(keyed, parts_of(node.condition), strict=True)):
+        return node
+    sides = [_with(side, items) for side, items in zip(node.inputs, added, strict=True)]
+    joined = replace(node.with_inputs(sides), condition=conjunction(keyed))
+    if joined.schema == node.schema:
+        return joined
+    return Project(joined, references(node.schema, node.schema.names))
+
+
+def _with(side: LogicalPlan, items: dict[str, Scalar]) -> LogicalPlan:
+    return Project(side, (*references(side.schema, side.schema.names), *items.items())) if items else side
+
+
+def _part(
+    part: Scalar, node: BinaryJoin, added: tuple[dict[str, Scalar], dict[str, Scalar]], names: set[str]
+) -> Scalar:
+    """The equality over columns, those it lacks among `added`; any other part as it is."""
+    if not isinstance(part, Call) or part.function not in _EQUALITIES:
+        return part
+    sides = [_side(a, node) for a in part.args]
+    if set(sides) != {0, 1}:
+        return part
+    kind = _common(part.args[0].type, part.args[1].type)
+    if kind is None or (
+        all(isinstance(a, ColumnRef) for a in part.args) and part.args[0].type.same_as(part.args[1].type)
+    ):
+        return part
+    args = []
+    for side, argument in zip(sides, part.args, strict=True):
+        if not argument.type.same_as(kind):
+            argument = Call("CAST", (argument,), kind.with_nullable(argument.type.nullable))
+        if not isinstance(argument, ColumnRef):
+            assert side is not None
+            argument = _column(argument, added[side], names)
+        args.append(argument)
+    return replace(part, args=tuple(args))
+
+
+def _side(argument: Scalar, node: BinaryJoin) -> int | None:
+    """The side whose columns, and no others, a deterministic expression reads."""
+    read = columns_of(argument)
+    if not read or not is_deterministic(argument):
+        return None
+    return next((port for port, side in enumerate(node.inputs) if read <= set(side.schema.names)), None)
+
+
+def _common(a: DataType, b: DataType) -> DataType | None:
+    """The type in which the two compare; None where the comparison itself sees to that."""
+    if a.same_as(b):
+        return a
+    return STRING if a.is_string and b.is_string else None
+
+
+def _column(value: Scalar, added: dict[str, Scalar], names: set[str]) -> ColumnRef:
+    for name, known in added.items():
+        if known.digest == value.digest:
+            return ColumnRef(name, value.type)
+    number = 0
+    while f"key${number}" in names:
+        number += 1
+    name = f"key${number}"
+    names.add(name)
+    added[name] = value
+    return ColumnRef(name, value.type)
+
+
+def _null_safe(part: Scalar) -> Scalar:
+    """a = b OR (a IS NULL AND b IS NULL) is a IS NOT DISTINCT FROM b."""
+    if not isinstance(part, Call) or part.function != "OR" or len(part.args) != 2:
+        return part
+    for equal, nulls in (part.args, part.args[::-1]):
+        if not (
+            isinstance(equal, Call) and equal.function == "=" and isinstance(nulls, Call) and nulls.function == "AND"
+        ):
+            continue
+        tested = {a.args[0].digest for a in nulls.args if isinstance(a, Call) and a.function == "IS NULL"}
+        if len(nulls.args) == 2 and tested == {a.digest for a in equal.args} and len(tested) == 2:
+            return replace(equal, function="IS NOT DISTINCT FROM", type=equal.type.with_nullable(False))
+    return part
