@@ -20,6 +20,7 @@ help: ## show the targets
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 16
 
 setup: $(SETUP) ## make .venv with locked versions and the commands `sql` and `sqlengine`
+	@$(BIN)/python -m compileall -q $(SOURCES)
 
 setup-spark: $(SPARK) ## add Spark to .venv
 

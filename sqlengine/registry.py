@@ -121,7 +121,8 @@ class Registry:
 
     def plan(self, texts: Collection[JobText], jobs: Collection[str]) -> list[PlannedJob | SqlError]:
         """Plans texts in the catalog for `jobs`."""
-        return self.planner.plan(list(texts), self.catalog_for(jobs))
+        alone = not any(j.state is JobState.RUNNING for j in self.log.jobs.values())
+        return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
 
     def note(self, version: int, plan: PlannedJob) -> None:
         """Remembers what a version says of its rows in error, before it runs: it may run again in a replay, when the job

@@ -22,8 +22,9 @@ from sqlengine.functions.library import Library
 from sqlengine.plan_cache import PlanCache
 from sqlengine.planning import JobText, PlannedJob, plan_jobs
 
-# Up to so many texts are planned in the calling thread: a child costs half a second of start-up.
-INLINE = 20
+# Up to so many texts are planned in the calling thread: a child costs as much CPU time for its start as 300 rules do
+# (0.7 s). So many where there is no stream to hold up.
+INLINE, INLINE_ALONE = 20, 300
 
 
 @dataclass
@@ -37,11 +38,11 @@ class Planner:
     counters: Counter[str] = field(default_factory=Counter)
 
     def plan(
-        self, jobs: Sequence[JobText], catalog: Catalog, *, child: bool | None = None
+        self, jobs: Sequence[JobText], catalog: Catalog, *, child: bool | None = None, alone: bool = False
     ) -> list[PlannedJob | SqlError]:
-        """Plans jobs in the order of their dependencies, here or in a child process (by number, unless `child` says).
-        The functions of users that they call can be called here afterwards."""
-        apart = len(jobs) > INLINE if child is None else child
+        """Plans jobs in the order of their dependencies, here or in a child process (by number, unless `child` says;
+        `alone`: there is no stream to hold up). The functions of users that they call can be called here afterwards."""
+        apart = len(jobs) > (INLINE_ALONE if alone else INLINE) if child is None else child
         work = _Work(tuple(jobs), catalog, self.settings, self.library, self.cache)
         plans, counters = (_in_child if apart else _plan)(work)
         self.counters.update(counters)
@@ -74,8 +75,10 @@ def _plan(work: _Work) -> _Done:
 
 def _in_child(work: _Work) -> _Done:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
-    # The collector would go through all that is imported again and again.
-    program = f"import gc; gc.disable(); from {__name__} import main; gc.freeze(); gc.enable(); main()"
+    program = (
+        "from sqlengine.memory import forget_pandas, importing\n"
+        f"forget_pandas()\nwith importing():\n    from {__name__} import main\nmain()"
+    )
     command = [sys.executable, "-P", "-c", program]
     done = subprocess.run(command, input=pickle.dumps(work), capture_output=True, env=environment, check=False)
     if done.returncode != 0:
