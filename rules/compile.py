@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,18 +25,25 @@ from rules.ragged import Ints
 from rules.watch import Watch
 from udf.java_regex import JavaRegex
 
+# Called every few ms of a compilation: whoever runs it beside the stream gives way there.
+Breathe: TypeAlias = Callable[[], None]
+
 # Of so few rules the databases are not worth a file: they are gone with the next change.
 _WORTH_KEEPING = 32
 
 
-def compile_part(rules: Mapping[str, Condition], options: Options, counters: Counters) -> Part:
+def compile_part(
+    rules: Mapping[str, Condition], options: Options, counters: Counters, breathe: Breathe | None = None
+) -> Part:
     """Rules are numbered in the order of `rules`. SqlError, naming the rule, where a condition has a bad literal."""
+    breathe = breathe or _go_on
     if len(rules) < _WORTH_KEEPING:
         options = replace(options, folder=None)
     leaves, nodes = LeafTable(), NodeTable()
     roots: list[int] = []
     always: list[int] = []
     for number, (name, condition) in enumerate(rules.items()):
+        breathe()
         try:
             edge = lower(condition, leaves.edge)
         except SqlError as error:
@@ -44,20 +52,24 @@ def compile_part(rules: Mapping[str, Condition], options: Options, counters: Cou
         roots.append(nodes.add(edge))
         if constant_of(edge) == TRUE:
             always.append(number)
-    plans = _plan(roots, leaves, nodes, options)
+    plans = _plan(roots, leaves, nodes, options, breathe)
     numbers, group_of, variables = _number(leaves)
     formulas = finish(nodes, numbers)
     dense = [i for i, plan in enumerate(plans) if plan.access is None and i not in set(always)]
     table = _table(plans, always, dense, leaves, nodes, numbers)
     known = Leaves(group_of, len(variables), np.zeros(len(leaves.leaves), np.int32))
     watch = Watch(options)
-    groups = _groups(variables, leaves, numbers, options, watch, counters)
+    groups = _groups(variables, leaves, numbers, options, watch, counters, breathe)
     counters.parts_compiled += 1
     store = SlotStore(_rules_of(plans, numbers))
     return Part(groups, formulas, table, known, store, options, watch, counters)
 
 
-def _plan(roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Options) -> list[RulePlan]:
+def _go_on() -> None:
+    """For a compilation that nobody waits beside."""
+
+
+def _plan(roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Options, breathe: Breathe) -> list[RulePlan]:
     opaque = frozenset(i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque))
     sizes = Sizes(nodes.nodes, opaque)
     sizes.extend()
@@ -65,7 +77,11 @@ def _plan(roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Option
     finder = AccessFinder(nodes.nodes, shares) if options.access else None
     if finder is not None:
         finder.extend()
-    return [plan_rule(root, nodes, finder, sizes) for root in roots]
+    plans = []
+    for root in roots:
+        breathe()
+        plans.append(plan_rule(root, nodes, finder, sizes))
+    return plans
 
 
 def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]:
@@ -94,9 +110,11 @@ def _groups(
     options: Options,
     watch: Watch,
     counters: Counters,
+    breathe: Breathe,
 ) -> list[Group]:
     groups = []
     for number, (variable, members) in enumerate(variables.items()):
+        breathe()
         numbered = [(int(numbers[m]), leaves.leaves[m].matching) for m in members]
         groups.append(make_group(number, variable, numbered, options, watch, counters))
     return groups

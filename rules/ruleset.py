@@ -1,4 +1,7 @@
-"""A set of rules that are matched together. It is a value: a change makes another set, which shares what stays."""
+"""A set of rules that are matched together. It is a value: a change makes another set, which shares what stays.
+
+The rules of the first compilation are the base; those of each change lie beside it as a delta, until deltas are joined and
+everything is compiled anew."""
 
 from __future__ import annotations
 
@@ -12,16 +15,19 @@ import numpy.typing as npt
 
 from rules.block_matcher import OpaqueOf
 from rules.columns import Columns, Mask
-from rules.compile import compile_part
+from rules.compile import Breathe, compile_part
 from rules.condition import Condition
 from rules.counters import Counters
 from rules.options import Options
 from rules.part import Part
 from rules.ragged import Ints
 
-# A new part takes in those before it (never the base) that are at most so many times as large, and at most so many stay
-# beside the base: a rule is compiled again only a few times while thousands are added one by one.
+# Deltas are joined from the last one back (never the base) while they are at most so many times as large, or more than so
+# many: a rule is compiled again only a few times while thousands are added one by one.
 _MERGE, _MOST_DELTAS = 4, 3
+# More than so many are worth joining, which takes several times as long as a change and so is done beside the stream; with
+# so many it is behind, and the change waits for it.
+_MANY_DELTAS, _TOO_MANY_DELTAS = 5, 10
 # Beyond this share of the rules (and number) outside the base or removed from it, everything is worth compiling anew.
 _WORN, _WORN_LEAST = 0.1, 64
 
@@ -95,8 +101,8 @@ class RuleSet:
         layers = [layer.without(gone) for layer in self._layers]
         layers = [layer for layer in layers if layer.size]
         fresh = dict(add)
-        while fresh and len(layers) > 1 and (layers[-1].size <= _MERGE * len(fresh) or len(layers) > _MOST_DELTAS):
-            fresh = {**{name: rules[name] for name in layers.pop().names()}, **fresh}
+        if fresh and len(layers) > _TOO_MANY_DELTAS:
+            fresh = _joined(layers, rules, fresh)
         ids, layers = self._moved(gone, add, layers)
         if fresh:
             layers.append(self._compile(fresh, ids))
@@ -115,12 +121,21 @@ class RuleSet:
             insort(ids, name)
         return ids, [layer.moved(removed, added) for layer in layers]
 
-    def rebuilt(self) -> RuleSet:
-        """The same rules, compiled as one. Takes long for many rules: meant to be run beside the stream."""
-        return replace(self, _layers=(self._compile(self.rules, self.ids),) if self.rules else ())
+    def rebuilt(self, breathe: Breathe | None = None) -> RuleSet:
+        """The same rules, compiled as one. Takes long for many rules: meant to be run beside the stream, which
+        `breathe`, called every few ms, may let pass."""
+        return replace(self, _layers=(self._compile(self.rules, self.ids, breathe),) if self.rules else ())
+
+    def joined(self, breathe: Breathe | None = None) -> RuleSet:
+        """The same rules with fewer deltas. Meant to be run beside the stream, too."""
+        layers = list(self._layers)
+        if len(layers) < 3:
+            return self
+        fresh = _joined(layers, self.rules, {name: self.rules[name] for name in layers.pop().names()})
+        return replace(self, _layers=(*layers, self._compile(fresh, self.ids, breathe)))
 
     def onto(self, rebuilt: RuleSet) -> RuleSet:
-        """This set's rules on the parts of `rebuilt`, which was made from an earlier version of it."""
+        """This set's rules on the parts of `rebuilt`, which was made from an earlier version of it (or `joined`)."""
         changed = {n: c for n, c in self.rules.items() if rebuilt.rules.get(n) is not c}
         return rebuilt.change(changed, rebuilt.rules.keys() - self.rules.keys())
 
@@ -137,6 +152,11 @@ class RuleSet:
         base = self._layers[0]
         changed = len(self.rules) - base.size + len(base.alive) - base.size
         return changed > max(_WORN_LEAST, _WORN * len(base.alive))
+
+    @property
+    def needs_joining(self) -> bool:
+        """Whether there are so many deltas that each batch has to pay for them."""
+        return len(self._layers) > 1 + _MANY_DELTAS
 
     def match(self, columns: Columns, num_rows: int, opaque: OpaqueOf | None = None) -> Matches:
         """Rows of the batch and the rules that are TRUE of them. `opaque(key, rows)` gives, for rows of the batch in
@@ -158,7 +178,14 @@ class RuleSet:
         rows, rules = np.divmod(np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64), width)
         return Matches(rows.astype(np.int32), rules.astype(np.int32), sorted(errors), frozenset(given_up))
 
-    def _compile(self, rules: Mapping[str, Condition], ids: Sequence[str]) -> _Layer:
-        part = compile_part(rules, self.options, self.counters)
+    def _compile(self, rules: Mapping[str, Condition], ids: Sequence[str], breathe: Breathe | None = None) -> _Layer:
+        part = compile_part(rules, self.options, self.counters, breathe)
         places = np.array([bisect_left(ids, name) for name in rules], np.int32)
         return _Layer(part, {name: number for number, name in enumerate(rules)}, np.ones(len(rules), np.bool_), places)
+
+
+def _joined(layers: list[_Layer], rules: Mapping[str, Condition], fresh: dict[str, Condition]) -> dict[str, Condition]:
+    """`fresh`, and the rules of those `layers` that are to be one with it, which are taken away."""
+    while len(layers) > 1 and (layers[-1].size <= _MERGE * len(fresh) or len(layers) > _MOST_DELTAS):
+        fresh = {**{name: rules[name] for name in layers.pop().names()}, **fresh}
+    return fresh

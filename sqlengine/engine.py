@@ -36,6 +36,7 @@ from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
 from sqlengine.replaying import MOST, Replayed, Replays
+from sqlengine.workers import INLINE
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
@@ -120,6 +121,9 @@ class Engine:
     def change(self, request: Request) -> dict[str, Outcome]:
         """One change of many jobs. Those that are refused leave no trace; the others take effect together."""
         outcomes = self._serially(lambda: self._changes.change(request))
+        if len(outcomes) > INLINE:  # thousands of rules, which the collector would go through again and again (0.1 s)
+            gc.collect()
+            gc.freeze()
         self._failing -= set() if request.dry_run else outcomes.keys()
         return outcomes
 

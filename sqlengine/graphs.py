@@ -86,7 +86,7 @@ class RunningGraph:
         self.lost: dict[str, SqlError] = {}
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure)
         self._recover()
-        self._rebuilder = Rebuilder(self.executor, self.loop, host.later)
+        self._rebuilder = Rebuilder(self.executor, host.later)
 
     def _recover(self) -> None:
         try:

@@ -1,6 +1,7 @@
-"""The background rebuild: many small changes leave deltas and masks behind; once there are enough of them, or no more for
-a while, a new set of rules is compiled in a thread of its own and put in place of the old one, which it equals. What it
-compiles is on disk, so that the next start finds there what it needs."""
+"""The background rebuild: many small changes leave deltas and masks behind. A few deltas are joined to one; once much has
+changed, or nothing for a while, a new set of rules is compiled. Both are done in a thread of their own, which gives way to
+the stream, and put in place of the old set, which they equal. What is compiled as a whole is on disk, so that the next
+start finds there what it needs."""
 
 from __future__ import annotations
 
@@ -10,44 +11,50 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeAlias
 
+from rules.compile import Breathe
 from rules.ruleset import RuleSet
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.loop import GraphLoop
 from sqlengine.operators.rules import RulesOperator
+
+Work: TypeAlias = Callable[[RuleSet, Breathe], RuleSet]
 
 # After so many seconds without a change; at least so many times what a rebuild takes.
 QUIET_S, QUIET_TIMES = 5.0, 20.0
+# After each part of so much CPU time the thread sleeps so many times as long, but never longer than that.
+PART_S, SLEEP_TIMES, LONGEST_SLEEP_S = 0.002, 3.0, 0.1
 
 
 class Rebuilder:
     """`later` hands work to the thread that makes changes: only there is a rebuilt set put in place."""
 
-    def __init__(self, executor: EmbeddedExecutor, loop: GraphLoop, later: Callable[..., object]) -> None:
+    def __init__(self, executor: EmbeddedExecutor, later: Callable[..., object]) -> None:
         self._executor = executor
-        self._loop = loop
         self._later = later
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rebuild")
         self._busy: set[str] = set()
         self._quiet_s = QUIET_S
         self._quiet_at = 0.0
         self._timer: threading.Timer | None = None
+        self._closing = threading.Event()
 
     def look(self) -> None:
         """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of them."""
-        self._start(lambda ruleset: ruleset.needs_rebuild)
+        self._start(lambda ruleset: ruleset.needs_rebuild, RuleSet.rebuilt)
+        self._start(lambda ruleset: ruleset.needs_joining, RuleSet.joined)
         self._quiet_at = time.monotonic() + self._quiet_s
         if self._timer is None:
             self._wait(self._quiet_s)
 
-    def _start(self, wanted: Callable[[RuleSet], bool]) -> None:
+    def _start(self, wanted: Callable[[RuleSet], bool], work: Work) -> None:
         for name, node in self._executor.running.items():
             operator = node.operator
             if not isinstance(operator, RulesOperator) or name in self._busy:
                 continue
             if wanted(operator.compiled.ruleset):
                 self._busy.add(name)
-                self._pool.submit(self._rebuild, name, operator.compiled.ruleset)
+                self._pool.submit(self._rebuild, name, operator.compiled.ruleset, work)
 
     def _wait(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._woken)
@@ -65,16 +72,31 @@ class Rebuilder:
             self._wait(left)
             return
         self._timer = None
-        self._start(lambda ruleset: not ruleset.is_whole)
+        if self._busy:  # joining, as a rule
+            self._wait(self._quiet_s)
+        self._start(lambda ruleset: not ruleset.is_whole, RuleSet.rebuilt)
 
-    def _rebuild(self, name: str, before: RuleSet) -> None:
-        begin = time.monotonic()
+    def _rebuild(self, name: str, before: RuleSet, work: Work) -> None:
+        begin = time.thread_time()
         try:
-            rebuilt = before.rebuilt()
-            self._later(self._swap, name, rebuilt)
+            self._later(self._swap, name, work(before, self._pace()))
         finally:
             self._busy.discard(name)
-            self._quiet_s = max(QUIET_S, QUIET_TIMES * (time.monotonic() - begin))
+            self._quiet_s = max(QUIET_S, QUIET_TIMES * (time.thread_time() - begin))
+
+    def _pace(self) -> Breathe:
+        """Compiling holds the interpreter's lock in pieces, and whoever waits for it waits for the whole piece each time:
+        the stream gets most of the time for itself."""
+        last = time.thread_time()
+
+        def breathe() -> None:
+            nonlocal last
+            spent = time.thread_time() - last
+            if spent >= PART_S:
+                self._closing.wait(min(SLEEP_TIMES * spent, LONGEST_SLEEP_S))
+                last = time.thread_time()
+
+        return breathe
 
     def _swap(self, name: str, rebuilt: RuleSet) -> None:
         node = self._executor.running.get(name)
@@ -82,13 +104,11 @@ class Rebuilder:
             return
         operator = node.operator
         ready = operator.compiled.ruleset.onto(rebuilt)  # with what has changed since
-
-        def swap() -> None:
-            operator.compiled = replace(operator.compiled, ruleset=ready)
-
-        self._loop.call(swap)
+        # It finds what the old one does, so that no epoch needs to end for it: the next batch sees it.
+        operator.compiled = replace(operator.compiled, ruleset=ready)
 
     def close(self) -> None:
+        self._closing.set()
         if self._timer is not None:
             self._timer.cancel()
         self._pool.shutdown(wait=True)

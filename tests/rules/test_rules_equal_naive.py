@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from unittest.mock import patch
@@ -46,6 +46,8 @@ TINY = {
     "rules.cache._REST": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 1,
     "rules.columns._SMALL": 2, "rules.evaluate._CHUNK": 8, "rules.part._BLOCK_ROWS": 5,
     "rules.part._MOST_CELLS": 24, "rules.part._GARBAGE": 3,
+    "rules.ruleset._MOST_DELTAS": 1, "rules.ruleset._MANY_DELTAS": 1,
+    "rules.ruleset._TOO_MANY_DELTAS": 2,
     "rules.matchers.literals._FEW": 1, "rules.matchers.literals._MANY_VALUES": 2,
 }  # fmt: skip
 
@@ -145,7 +147,8 @@ OPTIONS = st.builds(
     cache_entries=st.sampled_from([2, 100]),
     max_cached_value_bytes=st.sampled_from([3, 1024]),
 )
-STEPS = st.lists(st.tuples(RULES, st.lists(st.sampled_from([f"r{i}" for i in range(9)])), st.booleans()), max_size=3)
+REBUILDS = st.sampled_from([None, RuleSet.rebuilt, RuleSet.joined])
+STEPS = st.lists(st.tuples(RULES, st.lists(st.sampled_from([f"r{i}" for i in range(9)])), REBUILDS), max_size=4)
 
 
 def to_columns(rows: list[dict[str, object]]) -> Columns:
@@ -170,7 +173,7 @@ def expected(rules: dict[str, Condition], rows: list[dict[str, object]]) -> list
 @settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_any_rules_any_rows_any_switches_any_changes(
     rules: dict[str, Condition],
-    steps: list[tuple[dict[str, Condition], list[str], bool]],
+    steps: list[tuple[dict[str, Condition], list[str], Callable[[RuleSet], RuleSet] | None]],
     rows: list[dict[str, object]],
     more: list[dict[str, object]],
     options: Options,
@@ -178,12 +181,12 @@ def test_any_rules_any_rows_any_switches_any_changes(
 ) -> None:
     with bounds(tiny):
         current, known, earlier = RuleSet.empty(options).change(rules), dict(rules), None
-        for add, remove, rebuild in [({}, [], False), *steps]:
+        for add, remove, rebuild in [({}, [], None), *steps]:
             before, known_before = current, dict(known)
             current = current.change(add, remove)
             known = {n: c for n, c in known.items() if n not in remove} | add
-            if rebuild:  # a rebuild of an older version, as if it had run beside
-                current = current.onto((earlier or current).rebuilt())
+            if rebuild is not None:  # of an older version, as if it had run beside
+                current = current.onto(rebuild(earlier or current))
             earlier = before
             memo = to_columns(rows)
             assert dict(current.rules) == known

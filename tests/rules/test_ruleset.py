@@ -49,6 +49,12 @@ def test_one_by_one_rules_are_compiled_a_few_times_each() -> None:
         rules = rules.change({word: contains(word)})
     assert rules.needs_rebuild
     assert matching(rules, WORDS) == sorted((i, w) for i, w in enumerate(WORDS))
+    assert rules.counters.parts_compiled < 1 + 2 * len(WORDS[100:])
+    while not rules.needs_joining:
+        rules = rules.change({f"more {len(rules.rules)}": contains("ZZ")})
+    joined = rules.joined()
+    assert not joined.needs_joining
+    assert matching(rules.change({"late": contains("gm")}, ["agm"]).onto(joined), ["agm"]) == [(0, "late")]
     rebuilt = rules.rebuilt()
     later = rules.change({"late": contains("gm")}, ["agm"])
     moved = later.onto(rebuilt)
