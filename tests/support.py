@@ -1,13 +1,45 @@
-"""Where things are, for tests that look outside their own folder."""
+"""What tests of all folders share: where things are, and waiting until something is so."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
+# Only a test that fails waits so long. A machine that does ten other things at once is no reason to fail.
+PATIENCE_S = 150
+T = TypeVar("T")
+
+
+def eventually(condition: Callable[[], T], what: str | Callable[[], object] = "it") -> T:
+    """What the condition gives once it is true. `what` tells the error what was waited for."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what() if callable(what) else what} did not come true in {PATIENCE_S} s")
+        time.sleep(0.01)
+    return found
+
+
+HELD_UP = "this machine holds up writing for longer than a watcher waits"
+
+
+def write_in_parts(path: Path, parts: Sequence[str], quiet_s: float) -> bool:
+    """Writes a file with pauses of a third of `quiet_s`; whether none of them was longer than that in the end. Where one
+    was, whoever waits for so much quiet may have seen a part of the file."""
+    longest, last = 0.0, time.monotonic()
+    with path.open("w") as file:
+        for part in parts:
+            file.write(part)
+            file.flush()
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+            time.sleep(quiet_s / 3)
+    return longest < 0.9 * quiet_s
 
 
 def shared_folder() -> Path | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.service.harness import User, eventually, rule
+from tests.service.harness import User, rule
+from tests.support import eventually
 
 NOT_ROWS = {
     "cut off": b'{"id": 7, "word": "x',

@@ -12,6 +12,7 @@ import pytest
 
 from tests.service.harness import User, rule
 from tests.service.test_http_service import ask
+from tests.support import PATIENCE_S
 
 NAMES = [
     "../x",
@@ -156,7 +157,7 @@ def test_a_body_that_is_too_large(user: User) -> None:
 
 def test_a_request_that_is_no_http_and_one_that_never_ends(user: User) -> None:
     host = user.client.server.removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=5)
+    connection = http.client.HTTPConnection(host, timeout=PATIENCE_S)
     connection.connect()
     connection.sock.sendall(b"\x16\x03\x01 TLS?\r\n\r\n")
     assert b"400" in connection.sock.recv(200)

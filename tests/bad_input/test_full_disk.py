@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.harness import Process, User, eventually, rule
+from tests.service.harness import Process, User, rule
+from tests.support import eventually
 
 # No file may grow beyond what the file `limit` says.
 LIMITED = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support import PATIENCE_S, ROOT
 
 # Fills the folder, makes space with `relieve`, goes on, and looks at all that was acknowledged.
 FILL = """
@@ -67,7 +67,7 @@ broker.close()
 def test_a_limit_of_file_size(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FILL, str(tmp_path), "limit"],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -80,6 +80,6 @@ def test_a_full_disk(tmp_path: Path) -> None:
         pytest.skip("a disk of its own needs unshare and mount")
     done = subprocess.run(
         [*private, f'{mount} && exec "$@"', "sh", sys.executable, "-c", FILL, str(tmp_path), "disk"],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import CorruptSegment, UnknownFormat
+from tests.support import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -197,6 +198,6 @@ print(checked)
 @pytest.mark.parametrize(("fsync", "kills"), [("none", 20), ("epoch", 5)])
 def test_killed_writers_lose_nothing_acknowledged(folder: Path, fsync: str, kills: int) -> None:
     command = [sys.executable, "-c", KILLS, str(folder), fsync, str(kills), "7"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills

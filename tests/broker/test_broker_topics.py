@@ -14,6 +14,7 @@ import pytest
 from sqlengine.broker.base import Broker, Records, is_system
 from sqlengine.broker.embedded import EmbeddedBroker, Fsync
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
+from tests.support import PATIENCE_S, eventually
 
 
 def read(broker: Broker, offset: int, **limits: int) -> Records:
@@ -204,12 +205,12 @@ def test_waiting_misses_no_append(broker: EmbeddedBroker) -> None:
     broker.wait_for_data(0)
     assert not broker.wait_for_data(0.01)
     broker.append("t", 0, [b"before the call"], timestamp_ms=0)
-    assert broker.wait_for_data(5)
+    assert broker.wait_for_data(PATIENCE_S)
     timer = threading.Timer(0.05, lambda: broker.append("t", 0, [b"during the call"], timestamp_ms=0))
     timer.start()
     began = time.monotonic()
-    assert broker.wait_for_data(5)
-    assert time.monotonic() - began < 4
+    assert broker.wait_for_data(PATIENCE_S)
+    assert time.monotonic() - began < PATIENCE_S / 2
     timer.join()
 
 
@@ -223,10 +224,8 @@ def test_a_mode_syncs_as_often_as_it_says(
     monkeypatch.setattr(os, "fdatasync", synced.append)
     for _ in range(10):
         broker.append("t", 0, [b"v"], timestamp_ms=0)
-    deadline = time.monotonic() + 5
-    while len(synced) < least and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert least <= len(synced) <= most
+    eventually(lambda: len(synced) >= least)
+    assert len(synced) <= most
     broker.append("t", 0, [b"v"], timestamp_ms=0)
     broker.sync()
     assert len(synced) > least

@@ -13,24 +13,25 @@ import pytest
 
 from demo.hosts import FIELDS, Event
 from demo.machine import Machine, parse_address, read_connections, watch
+from tests.support import eventually
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="there is no /proc")
 
 
 def look_until(machine: Machine, event_type: str, pid: int) -> Event:
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        for event in machine.look():
-            if event["event_type"] == event_type and event["pid"] == pid:
-                return event
-        time.sleep(0.02)
-    raise AssertionError(f"no {event_type} of {pid}")
+    def seen() -> Event | None:
+        mine = (e for e in machine.look() if e["event_type"] == event_type and e["pid"] == pid)
+        return next(mine, None)
+
+    found = eventually(seen, f"{event_type} of {pid}")
+    assert found is not None
+    return found
 
 
 def test_a_process_and_its_parent() -> None:
     machine = Machine()
     machine.look()
-    command = [sys.executable, "-c", "import time; time.sleep(30)"]
+    command = [sys.executable, "-c", "import time; time.sleep(1000)"]
     with subprocess.Popen(command) as child:
         time.sleep(0.2)
         try:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from tests.support import eventually
 
 TABLES = """
 CREATE TABLE events (id BIGINT)
@@ -26,15 +25,6 @@ def alerts(engine: Engine, rule: str) -> list[int]:
     records = engine.broker.read("alerts", 0, 0)
     found = [json.loads(v) for v in records.values.to_pylist()] if records is not None else []
     return [a["id"] for a in found if a["rule"] == rule]
-
-
-def eventually(test: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        if test():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_a_late_job_reads_from_the_beginning_alone_and_survives_a_restart(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
-from tests.support import ROOT
+from tests.support import PATIENCE_S, ROOT
 
 DATA = ROOT / "examples" / "data"
 EXPECTED = ROOT / "examples" / "expected"
@@ -86,7 +86,7 @@ def run_here(script: Path, folder: Path) -> Results:
         f"OUT={folder}/out",
     ]
     command += ["--output", "events", "--data", str(folder / "data")]
-    run = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", timeout=60)
+    run = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", timeout=PATIENCE_S)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
     lines = run.stdout.splitlines()
     events = [json.loads(line) for line in lines if line.startswith("{")]

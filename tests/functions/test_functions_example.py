@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.service.harness import TABLES, Process, eventually, rule
-from tests.support import ROOT
+from tests.service.harness import TABLES, Process, rule
+from tests.support import PATIENCE_S, ROOT, eventually
 
 SCRIPT = ROOT / "examples" / "functions" / "payments_python.sql"
 DATA = ROOT / "examples" / "data"
@@ -20,7 +20,7 @@ DATA = ROOT / "examples" / "data"
 
 def test_example(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sqlengine.cli", "run", str(SCRIPT), "-D", f"DATA={DATA}", "--output", "events"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     rows: dict[int, list[list[object]]] = defaultdict(list)
     for event in map(json.loads, done.stdout.splitlines()):

@@ -11,7 +11,8 @@ import pytest
 from sqlengine.functions.limits import Limits
 from sqlengine.functions.pool import POOL
 from sqlengine.service import Service
-from tests.service.harness import TABLES, User, eventually, rule, running
+from tests.service.harness import TABLES, User, rule, running
+from tests.support import eventually
 
 FAULTY = """
 import ctypes, os, sys, time

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.jobs import JobState, Origin
 from sqlengine.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
+from tests.support import PATIENCE_S, eventually
 
 
 def again(engine: Engine, folder: Path) -> Engine:
@@ -182,7 +182,7 @@ def test_a_change_whose_turn_does_not_come_is_never_made(tmp_path: Path) -> None
     engine = open_engine(tmp_path)
     engine.start()
     going = threading.Event()
-    blocked = threading.Thread(target=lambda: engine.graph.loop.call(lambda: going.wait(10)))
+    blocked = threading.Thread(target=lambda: engine.graph.loop.call(lambda: going.wait(PATIENCE_S)))
     blocked.start()
     made: list[int] = []
     with pytest.raises(ServiceError, match="busy"):
@@ -235,12 +235,3 @@ def test_an_idle_graph_gets_its_checkpoint(tmp_path: Path) -> None:
     assert stored is not None
     assert stored["epoch"] == engine.graph.runner.epoch
     engine.close()
-
-
-def eventually(test: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        if test():
-            return True
-        time.sleep(0.01)
-    return False

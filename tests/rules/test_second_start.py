@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +11,7 @@ from sqlengine.engine import Engine
 from sqlengine.jobs import Origin
 from sqlengine.planning import JobText
 from tests.conformance.sigma import counters
+from tests.support import eventually
 
 TABLES = """
 CREATE TABLE events (word STRING, line STRING)
@@ -39,10 +39,7 @@ def test_all_databases_are_there_at_the_second_start(tmp_path: Path) -> None:
             engine.submit(f"r{i * 7 % RULES}", rule(i * 7 % RULES, i + 1))
         for i in range(10):
             engine.remove(f"r{i}")
-        deadline = time.monotonic() + 20
-        while not _is_whole(engine) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert _is_whole(engine)
+        eventually(lambda: _is_whole(engine))
         engine.close()
     again = Engine(config)
     again.start()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.harness import User, eventually, running
+from tests.service.harness import User, running
+from tests.support import eventually
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +15,8 @@ from typing import Any, Self
 from sqlengine.client import Client, Refused
 from sqlengine.config import Config
 from sqlengine.service import Service
-from tests.support import ROOT
+from tests.support import PATIENCE_S, ROOT, eventually
 
-PATIENCE_S = 30
 _LIVES = itertools.count()
 TABLES = """
 CREATE TABLE events (id BIGINT, word STRING, amount INT)
@@ -39,15 +37,6 @@ FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY w
 def rule(name: str, where: str = "TRUE") -> str:
     """A job that writes (name, id) for every event that it likes."""
     return f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}"
-
-
-def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
-    """What the condition gives once it is true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true in {PATIENCE_S} s"
-        time.sleep(0.01)
-    return found
 
 
 class User:

@@ -15,7 +15,8 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cli import cli
 from sqlengine.executors.epochs import Again, EpochRecord, Replay, TopicEpochLog
 from sqlengine.executors.replays import sinks_of
-from tests.service.harness import Process, User, eventually, rule, running
+from tests.service.harness import Process, User, rule, running
+from tests.support import eventually
 
 TABLE = "CREATE TABLE wide (id BIGINT, n INT) WITH ('connector' = 'topic', 'topic' = 'wide', 'format' = 'json');\n"
 WIDER = TABLE.replace("n INT", "n STRING")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,12 @@ from sqlengine.client import Client
 from sqlengine.config import Config
 from sqlengine.service import Service
 from tests.service.harness import User, rule, running
+from tests.support import PATIENCE_S, eventually
 
 
 def ask(user: User, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], Any]:
     """Status, headers and body, with exactly the headers given."""
-    connection = http.client.HTTPConnection(user.client.server.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(user.client.server.removeprefix("http://"), timeout=PATIENCE_S)
     try:
         connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
         answer = connection.getresponse()
@@ -209,11 +209,14 @@ def test_stopping_twice_and_before_the_start(tmp_path: Path) -> None:
     service.stop()
 
 
-def test_requests_that_run_are_answered_before_the_end(tmp_path: Path) -> None:
+def test_requests_that_run_are_answered_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path / "data") as (service, user), ThreadPoolExecutor(4) as pool:
         user.topic("quiet")
+        broker, waiting = service.engine.broker, []
+        wait = broker.wait_for_data
+        monkeypatch.setattr(broker, "wait_for_data", lambda seconds: waiting.append(seconds) or wait(seconds))
         asked: dict[str, object] = {"offset": "latest", "wait": 1}
         polls = [pool.submit(lambda: user.client.get("/api/v1/topics/quiet/records", **asked)) for _ in range(4)]
-        time.sleep(0.3)
+        eventually(lambda: waiting.count(1) == 4)
         service.stop()
-        assert [p.result(10)["records"] for p in polls] == [[]] * 4
+        assert [p.result(PATIENCE_S)["records"] for p in polls] == [[]] * 4

@@ -6,7 +6,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from tests.service.harness import WINDOW, Process, User, eventually, rule
+from tests.service.harness import WINDOW, Process, User, rule
+from tests.support import PATIENCE_S, eventually
 
 
 def history(user: User, name: str) -> list[tuple[int, str]]:
@@ -67,7 +68,7 @@ def test_three_lives(tmp_path: Path) -> None:
 
 def second_is_refused(data: Path, pid: int) -> None:
     with Process(data) as second:
-        assert second.process.wait(30) == 1
+        assert second.process.wait(PATIENCE_S) == 1
         said = second.said()
         assert f"is in use by the process {pid}" in said
         assert "hint:" in said

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.harness import User, eventually, rule
+from tests.service.harness import User, rule
 from tests.service.ways import WAYS, Rejected, Way
+from tests.support import eventually
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: way.origin)

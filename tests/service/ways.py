@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from sqlengine.cli import cli
 from sqlengine.client import Refused
-from tests.service.harness import User, eventually
+from tests.service.harness import User
+from tests.support import eventually
 
 
 class Rejected(Exception):

@@ -22,7 +22,7 @@ from sqlengine.script import open_runner
 from sqlengine.session import Session
 from tests.spark.scripting import Outcome, run, write_data
 from tests.sql.golden import DATA, FOLDER
-from tests.support import ROOT
+from tests.support import PATIENCE_S, ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"
 EXAMPLES = ROOT / "examples"
@@ -153,7 +153,7 @@ def test_output_is_events_and_nothing_else(spark: Any, data: Path, tmp_path: Pat
     )
     command = [sys.executable, "-m", "sqlengine.cli", "run", str(script), "--on", "spark", "--output", "events"]
     done = subprocess.run(
-        [*command, "-D", f"DATA={data}"], capture_output=True, encoding="utf-8", timeout=160, env=environment()
+        [*command, "-D", f"DATA={data}"], capture_output=True, encoding="utf-8", timeout=PATIENCE_S, env=environment()
     )
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -16,6 +16,7 @@ from sqlengine.state import store as store_module
 from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_ROWS, CHECKPOINTS, Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded, MemoryStore, Position, RocksStore
 from sqlengine.state.table import Changes, KeyedTable
+from tests.support import PATIENCE_S
 
 
 def counts(name: str = "counts") -> KeyedTable:
@@ -105,7 +106,7 @@ class SlowDisk:
         self.inner, self.go, self.full = MemoryStore(), Event(), True
 
     def put(self, position: Position, changes: dict[str, Changes]) -> None:
-        assert self.go.wait(10)
+        assert self.go.wait(PATIENCE_S)
         if self.full:
             self.full = False
             raise ServiceError("the disk is full")
