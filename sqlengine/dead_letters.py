@@ -1,19 +1,28 @@
-"""The dead letters of an engine: which there are, whose they are, and which have been replayed."""
+"""The dead letters of an engine: which there are, whose they are, and which have been replayed.
+
+A record's key says whose letter it is. An index in memory says which blocks of the topic hold letters of whom, so that a
+page costs the blocks with its letters, however many the topic holds of others. It grows with what was appended since the
+last look."""
 
 from __future__ import annotations
 
 import threading
+from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from sqlengine.broker.base import Broker
-from sqlengine.executors.letters import DEAD_LETTERS
+from sqlengine.broker.base import Broker, Records
+from sqlengine.broker.errors import OffsetOutOfRange, TopicNotFound
+from sqlengine.executors.letters import DEAD_LETTERS, Owner, decode_owner, encode_owner
 
 _MARK = b'{"replayed":'
-# Records read from the broker at a time.
-_READ = 5_000
+# Offsets of one block.
+_BLOCK = 1_000
 
 
 @dataclass(frozen=True)
@@ -51,11 +60,14 @@ class Wanted:
     ids: Collection[int] | None = None
 
     def takes(self, letter: Letter) -> bool:
-        return (
-            letter.time >= self.since_ms
-            and (self.ids is None or letter.id in self.ids)
-            and (self.table is None or self.table in (letter.table, letter.table.rsplit(".", 1)[-1]))
-            and (self.job is None or letter.job == self.job or (not letter.job and letter.table in self.tables))
+        """Whether it is one of them, where `takes_of` says so of its owner."""
+        return letter.time >= self.since_ms and (self.ids is None or letter.id in self.ids)
+
+    def takes_of(self, owner: Owner) -> bool:
+        """Whether letters of this job and table may be among them."""
+        job, table = owner
+        return (self.table is None or self.table in (table, table.rsplit(".", 1)[-1])) and (
+            self.job is None or job == self.job or (not job and table in self.tables)
         )
 
 
@@ -66,31 +78,117 @@ class Letters:
         self._broker = broker
         self._lock = threading.Lock()
         self._replayed: dict[int, set[str]] = {}
-        self._looked = 0
+        self._blocks: dict[Owner, array[int]] = {}
+        self._looked = self._begin_then = 0
 
     def read(self, wanted: Wanted, after: int = -1) -> Iterator[Letter]:
         """Letters behind number `after`, oldest first."""
-        for offset, value in self._records(after + 1):
-            if not value.startswith(_MARK):
+        for block in self._blocks_with(wanted, after):
+            yield from self._letters(block, wanted, after)
+
+    def last(self, wanted: Wanted, count: int) -> list[Letter]:
+        """The last `count` letters, oldest first."""
+        found: list[Letter] = []
+        for block in reversed(self._blocks_with(wanted, -1)):
+            found = [*self._letters(block, wanted, -1), *found]
+            if len(found) >= count:
+                break
+        return found[-count:]
+
+    def replayed(self, letter: int) -> set[str]:
+        """The jobs that have got the letter's record again."""
+        self.look()
+        with self._lock:
+            return set(self._replayed.get(letter, ()))
+
+    def look(self) -> None:
+        """Takes what was appended since the last look into the index. What the topic has dropped leaves it."""
+        with self._lock:
+            begin = self._begin()
+            if begin is None or (begin, self._broker.end_offset(DEAD_LETTERS, 0)) == (self._begin_then, self._looked):
+                return
+            for records in self._records(self._looked, None):
+                self._take(records)
+                self._looked = records.next_offset
+            for letter in [n for n in self._replayed if n < begin]:
+                del self._replayed[letter]
+            for owner, blocks in list(self._blocks.items()):
+                del blocks[: bisect_left(blocks, begin // _BLOCK)]
+                if not blocks:
+                    del self._blocks[owner]
+            self._begin_then = begin
+
+    def _take(self, records: Records) -> None:
+        block = records.first_offset // _BLOCK
+        for owner in _owners(records):
+            held = self._blocks.setdefault(owner, array("q"))
+            if not held or held[-1] < block:
+                held.append(block)
+        for value in records.values.filter(pc.starts_with(records.values, pattern=_MARK)).to_pylist():
+            mark = msgspec.json.decode(value)
+            for number in mark["replayed"]:
+                self._replayed.setdefault(number, set()).add(mark["job"])
+
+    def _blocks_with(self, wanted: Wanted, after: int) -> list[int]:
+        """Ascending; those that may hold letters behind number `after`."""
+        self.look()
+        first = max(after + 1, self._since(wanted)) // _BLOCK
+        with self._lock:
+            held = [blocks for owner, blocks in self._blocks.items() if wanted.takes_of(owner)]
+            found = {block for blocks in held for block in blocks[bisect_left(blocks, first) :]}
+        if wanted.ids is not None:
+            found &= {number // _BLOCK for number in wanted.ids}
+        return sorted(found)
+
+    def _since(self, wanted: Wanted) -> int:
+        if not wanted.since_ms or self._begin() is None:
+            return 0
+        return self._broker.offset_for_time(DEAD_LETTERS, 0, wanted.since_ms)
+
+    def _letters(self, block: int, wanted: Wanted, after: int) -> Iterator[Letter]:
+        start = max(block * _BLOCK, after + 1)
+        for records in self._records(start, (block + 1) * _BLOCK):
+            mine = _of(records, wanted)
+            values = records.values.filter(mine).to_pylist()
+            for offset, value in zip(pa.array(records.offsets).filter(mine).to_pylist(), values, strict=True):
                 letter = msgspec.convert({**msgspec.json.decode(value), "id": offset}, Letter)
                 if wanted.takes(letter):
                     yield letter
 
-    def replayed(self, letter: int) -> set[str]:
-        """The jobs that have got the letter's record again."""
-        with self._lock:
-            for offset, value in self._records(self._looked):
-                if value.startswith(_MARK):
-                    mark = msgspec.json.decode(value)
-                    for number in mark["replayed"]:
-                        self._replayed.setdefault(number, set()).add(mark["job"])
-                self._looked = offset + 1
-            return set(self._replayed.get(letter, ()))
+    def _begin(self) -> int | None:
+        """The first offset that the topic still has; None as long as there is no topic."""
+        try:
+            return self._broker.begin_offset(DEAD_LETTERS, 0)
+        except TopicNotFound:
+            return None
 
-    def _records(self, offset: int) -> Iterator[tuple[int, bytes]]:
-        if not any(t.name == DEAD_LETTERS for t in self._broker.topics()):
-            return
-        offset = max(offset, self._broker.begin_offset(DEAD_LETTERS, 0))
-        while (records := self._broker.read(DEAD_LETTERS, 0, offset, max_records=_READ)) is not None:
-            yield from zip(records.offsets.tolist(), records.values.to_pylist(), strict=True)
+    def _records(self, offset: int, until: int | None) -> Iterator[Records]:
+        """Records of [offset, until), or up to the end, block by block, without those that the topic drops meanwhile."""
+        while (begin := self._begin()) is not None:
+            offset = max(offset, begin)
+            if until is not None and offset >= until:
+                return
+            try:
+                records = self._broker.read(DEAD_LETTERS, 0, offset, max_records=_BLOCK - offset % _BLOCK)
+            except OffsetOutOfRange:
+                if offset >= (self._begin() or 0):  # behind the end
+                    return
+                continue
+            if records is None:
+                return
+            yield records
             offset = records.next_offset
+
+
+def _owners(records: Records) -> list[Owner]:
+    """Whose letters are among them. Marks have no key."""
+    if records.keys is None:
+        return []
+    return [decode_owner(key) for key in records.keys.drop_null().unique().to_pylist()]
+
+
+def _of(records: Records, wanted: Wanted) -> pa.BooleanArray:
+    """Which are letters of the wanted owners."""
+    keys = pa.nulls(records.num_rows, pa.binary()) if records.keys is None else records.keys
+    taken = [encode_owner(*owner) for owner in _owners(records) if wanted.takes_of(owner)]
+    return pc.is_in(keys, pa.array(taken, keys.type))

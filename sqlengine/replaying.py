@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 
@@ -66,8 +67,9 @@ class Replays:
         wanted = Wanted(job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids))
         rows: list[Again] = []
         refused: list[Refusal] = []
-        old = {v: self._plan(name, v) for v in {x.version for x in self._letters.read(wanted) if x.job == name}}
-        for letter in self._waiting(wanted, name, min(limit, MOST)):
+        letters = list(self._waiting(wanted, name, max(0, min(limit, MOST))))
+        old = {v: self._plan(name, v) for v in {x.version for x in letters if x.job == name}}
+        for letter in letters:
             judge = _Judge(letter, sinks_of(graph.runner.graph, name), old, graph.name, graph.runner.inputs.running)
             try:
                 rows.append(judge.again())
@@ -88,10 +90,8 @@ class Replays:
         return self._places[key]
 
     def _waiting(self, wanted: Wanted, job: str, limit: int) -> Iterator[Letter]:
-        for letter in self._letters.read(wanted):
-            if limit and job not in self._letters.replayed(letter.id):
-                limit -= 1
-                yield letter
+        waiting = (x for x in self._letters.read(wanted) if job not in self._letters.replayed(x.id))
+        return islice(waiting, limit)
 
     def _plan(self, job: str, version: int) -> tuple[Sink, ...]:
         """The statements of an old version; none where it cannot be planned any more."""

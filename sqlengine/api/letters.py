@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import islice
 
@@ -45,12 +43,10 @@ def letters_blueprint(engine: Engine) -> Blueprint:
 def _page(engine: Engine, job: str | None) -> Response:
     limit = max(1, min(_number("limit", _PAGE), MOST))
     wanted = Wanted(job, _tables(engine, job), request.args.get("table"), _number("since", 0))
-    found: Iterable[Letter]
     if "after" in request.args:
-        found = islice(engine.letters.read(wanted, _number("after", -1)), limit)
+        letters = list(islice(engine.letters.read(wanted, _number("after", -1)), limit))
     else:
-        found = deque(engine.letters.read(wanted), limit)
-    letters = list(found)
+        letters = engine.letters.last(wanted, limit)
     bodies = [letter_json(engine, letter) for letter in letters]
     return jsonify({"letters": bodies, "next": letters[-1].id if letters else _number("after", -1)})
 

@@ -1,12 +1,13 @@
 """The dead-letter topic: a sink of the same epoch as all others.
 
-A record is a letter, or says which letters have been replayed (`replayed`); a letter's number is its offset."""
+A record is a letter, or says which letters have been replayed (`replayed`); a letter's number is its offset, its key says
+whose it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
@@ -19,6 +20,9 @@ from sqlengine.broker.base import Broker
 from sqlengine.executors.epochs import Replay
 
 DEAD_LETTERS = "_dead_letters"
+# The job ('' where a record is malformed for all) and the table of a letter.
+Owner: TypeAlias = tuple[str, str]
+_OWNER = msgspec.json.Decoder(Owner)
 _NAMES = ("job", "place", "subject", "reason", "payload", "shard", "offset", "table", "stored", "source")
 
 
@@ -54,11 +58,22 @@ class LetterSink:
 
     def commit(self, epoch: int) -> int:
         rows = [msgspec.json.encode({**r, "graph": self._writer, "epoch": epoch}) for r in self._pending]
-        done = self._broker.append(DEAD_LETTERS, 0, rows, timestamp_ms=self._time, writer=self._writer, epoch=epoch)
+        keys = [None if "replayed" in r else encode_owner(str(r["job"]), str(r["table"])) for r in self._pending]
+        done = self._broker.append(
+            DEAD_LETTERS, 0, rows, keys=keys, timestamp_ms=self._time, writer=self._writer, epoch=epoch
+        )
         self._pending = []
         return 0 if done.duplicate else len(rows)
 
     def close(self) -> None: ...
+
+
+def encode_owner(job: str, table: str) -> bytes:
+    return msgspec.json.encode((job, table))
+
+
+def decode_owner(key: bytes) -> Owner:
+    return _OWNER.decode(key)
 
 
 def addressed(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.functions.pool import POOL
 
 EVENTS = """
 CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
@@ -59,6 +60,10 @@ def die(engine: Engine) -> None:
         graph.store.close()
         for sink in graph.runner.outputs.running.values():
             sink.close()
+        graph._writer.shutdown(wait=False)
+        graph._rebuilder.close()
+    engine._thread.shutdown(wait=False)
+    POOL.leave(engine)
     engine.broker.close()
 
 
