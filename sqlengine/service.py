@@ -16,6 +16,7 @@ from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
 from sqlengine.memory import give_back
+from sqlengine.upkeep import Upkeep
 
 log = logging.getLogger("sqlengine")
 
@@ -29,6 +30,7 @@ class Service:
         self.engine = Engine(config)
         try:
             self._commands = CommandIntake(self.engine, describe)
+            self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder)
             self._http = HttpServer(create_app(self.engine, self._folder.problems), config.host, config.port)
         except BaseException:
@@ -44,6 +46,7 @@ class Service:
         self.engine.start()
         self._folder.start()
         self._commands.start()
+        self.upkeep.start()
         give_back()
         self._http.start()
 
@@ -52,6 +55,7 @@ class Service:
         self._http.stop()
         self._folder.stop()
         self._commands.stop()
+        self.upkeep.stop()
         self.engine.close()
 
 

@@ -22,6 +22,8 @@ from sqlengine.topic_access import COMMANDS
 RESULTS = "_command_results"
 GROUP = "_commands"
 RETRY_S = 0.5
+# Commands and answers older than this go; the history of jobs is in the job log, and stays.
+KEPT_MS = 7 * 24 * 3600 * 1000
 log = logging.getLogger("sqlengine.commands")
 
 Answer: TypeAlias = dict[str, object]
@@ -48,8 +50,8 @@ class CommandIntake:
         self._broker: Broker = engine.broker
         self._describe = describe
         self._stopping = threading.Event()
-        self._broker.create_topic(COMMANDS, compacted=True, if_not_exists=True)
-        self._broker.create_topic(RESULTS, compacted=True, if_not_exists=True)
+        for name in (COMMANDS, RESULTS):
+            self._broker.create_topic(name, retention_ms=KEPT_MS, if_not_exists=True)
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
 
     def start(self) -> None:
@@ -71,7 +73,11 @@ class CommandIntake:
     def _take_all(self) -> None:
         offset = self._broker.committed(GROUP, COMMANDS).get(0, 0)
         while not self._stopping.is_set():
-            records = self._broker.read(COMMANDS, 0, max(offset, self._broker.begin_offset(COMMANDS, 0)))
+            begin = self._broker.begin_offset(COMMANDS, 0)
+            if offset < begin:
+                log.warning("%d commands were not carried out: they waited too long", begin - offset)
+                offset = begin
+            records = self._broker.read(COMMANDS, 0, offset)
             if records is None:
                 self._broker.wait_for_data(0.2)
                 continue

@@ -220,3 +220,23 @@ def test_requests_that_run_are_answered_before_the_end(tmp_path: Path, monkeypat
         eventually(lambda: waiting.count(1) == 4)
         service.stop()
         assert [p.result(PATIENCE_S)["records"] for p in polls] == [[]] * 4
+
+
+def test_commands_answers_and_old_records_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Topics without a retention keep all they have."""
+    with running(tmp_path / "data") as (service, user):
+        user.client.post("/api/v1/topics", {"name": "short", "retention_ms": 1000})
+        user.topic("long")
+        for topic in ("short", "long"):
+            user.write(topic, {"id": 1})
+        assert user.command(op="list")["jobs"] == []
+        broker = service.engine.broker
+        now = broker._clock()
+        for days, left in ((0, {"_commands": 1, "_command_results": 1, "long": 1}), (8, {"long": 1})):
+            monkeypatch.setattr(broker, "_clock", lambda days=days: now + days * 86_400_000 + 2000)
+            service.upkeep.turn()
+            names = ("_commands", "_command_results", "short", "long")
+            found = {n: broker.end_offset(n, 0) - broker.begin_offset(n, 0) for n in names}
+            assert {n: count for n, count in found.items() if count} == left
+        monkeypatch.undo()
+        assert user.command(op="list")["jobs"] == []

@@ -1,0 +1,43 @@
+"""What a server does now and then, beside the stream: topics drop what they need not keep, and the index of dead letters
+follows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from sqlengine.broker.errors import BrokerError
+from sqlengine.engine import Engine
+
+EVERY_S = 60.0
+log = logging.getLogger("sqlengine")
+
+
+class Upkeep:
+    """A thread of its own, so that neither the graph nor a request waits for it. The first turn comes after a while: what
+    was not read before the start is read first."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(60)
+
+    def turn(self) -> None:
+        """All there is to do at the moment. What fails is tried again with the next turn."""
+        try:
+            self._engine.broker.apply_retention()
+            self._engine.letters.look()
+        except (BrokerError, OSError) as error:
+            log.warning("old records could not be dropped, it will be tried again: %s", error)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(EVERY_S):
+            self.turn()
