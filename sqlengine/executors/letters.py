@@ -22,7 +22,7 @@ from sqlengine.executors.epochs import Replay
 DEAD_LETTERS = "_dead_letters"
 # The job ('' where a record is malformed for all) and the table of a letter.
 Owner: TypeAlias = tuple[str, str]
-_OWNER = msgspec.json.Decoder(Owner)
+_OWNER = msgspec.json.Decoder(tuple[str, str])
 _NAMES = ("job", "place", "subject", "reason", "payload", "shard", "offset", "table", "stored", "source")
 
 
