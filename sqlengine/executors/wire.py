@@ -19,11 +19,11 @@ from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKET_HASH_VERSION, BUCKETS
 from sqlengine.state.table import BUCKET
 
-BATCH_FORMAT: Final = 1
+BATCH_FORMAT: Final = 2
 STATE_FILE_FORMAT: Final = 1
 
 _ABOUT = b"sqlengine.batch"
-_BEFORE, _KIND = "#before", "#kind"
+_BEFORE, _KIND, _OFFSET = "#before", "#kind", "#offset"
 
 
 class _BatchAbout(msgspec.Struct):
@@ -49,6 +49,8 @@ def encode_batch(batch: Batch) -> bytes:
         names, columns = [*names, _BEFORE], [*columns, pa.array(batch.row_watermarks)]
     if batch.kinds is not None:
         names, columns = [*names, _KIND], [*columns, pa.array(batch.kinds)]
+    if batch.offsets is not None:
+        names, columns = [*names, _OFFSET], [*columns, pa.array(batch.offsets)]
     rows = pa.RecordBatch.from_arrays(columns, names=names)
     rows = rows.replace_schema_metadata({_ABOUT: msgspec.json.encode(about)})
     return _ipc(rows.schema, [rows])
@@ -63,7 +65,7 @@ def decode_batch(data: bytes) -> Batch:
     about = msgspec.json.decode(text, type=_BatchAbout)
     rows = reader.read_next_batch()
     held = dict(zip(rows.schema.names, rows.columns, strict=True))
-    before, kinds = held.pop(_BEFORE, None), held.pop(_KIND, None)
+    before, kinds, offsets = (held.pop(name, None) for name in (_BEFORE, _KIND, _OFFSET))
     return Batch(
         about.schema,
         tuple(held.values()),
@@ -74,6 +76,7 @@ def decode_batch(data: bytes) -> Batch:
         None if kinds is None else kinds.to_numpy(),
         about.origin,
         about.seed,
+        None if offsets is None else offsets.to_numpy(),
     )
 
 

@@ -4,18 +4,20 @@ batch that is repeated after a crash and buckets that move to another number of 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from parser.errors import ServiceError
-from sqlengine.batch import Batch
+from parser.types import BIGINT, STRING, Schema
+from sqlengine.batch import NO_OFFSET, Batch, from_pydict
 from sqlengine.executors.spark import SparkRunner, read_segments
 from sqlengine.executors.spark_lines import LineStage
 from sqlengine.executors.spark_worker import Exchange, SparkPlan, buckets_in
-from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
+from sqlengine.executors.wire import StateFile, decode_batch, decode_state, encode_batch, encode_state, is_whole
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.state.keys import BUCKETS
 from tests.operators.proof import PLAN, Chunk, expected, feed, keyed, operators, scanned, to_lines
@@ -130,3 +132,25 @@ def test_state_file_holds_buckets_apart() -> None:
         for p, part in enumerate(parts):
             kept = table.dump(buckets_in(p, partitions))
             assert part.tables["windows"].sort_by("#sequence").equals(kept.sort_by("#sequence"))
+
+
+def test_a_batch_travels_with_all_that_belongs_to_it() -> None:
+    schema = Schema.of(k=STRING, v=BIGINT)
+    whole = replace(
+        from_pydict(schema, {"k": ["a", None, "b"], "v": [1, 2, None]}),
+        proctime=7,
+        watermark=30,
+        row_watermarks=np.array([10, 20, 20]),
+        kinds=np.array([0, 1, 2], np.int8),
+        origin="shard",
+        seed=5,
+        offsets=np.array([4, NO_OFFSET, 6]),
+    )
+    bare = replace(whole, row_watermarks=None, kinds=None, offsets=None)
+    for batch in (whole, bare, whole.take(np.array([2, 0])), whole.slice(1, 2), bare.tick(schema)):
+        came = decode_batch(encode_batch(batch))
+        for part in fields(Batch):
+            sent, got = (getattr(b, part.name) for b in (batch, came))
+            if isinstance(sent, np.ndarray):
+                sent, got = (sent.dtype, sent.tolist()), (got.dtype, got.tolist())
+            assert part.name == "memo" or sent == got, part.name
