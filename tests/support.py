@@ -53,6 +53,6 @@ def oracle_missing() -> str | None:
     shared = shared_folder()
     if shared is None or not (shared / "oracle" / "flink_oracle.py").is_file():
         return "the folder ../shared/oracle is not there"
-    if shutil.which("java") is None:
-        return "there is no Java"
+    if shutil.which("java") is None or shutil.which("javac") is None:
+        return "there is no JDK"
     return None
