@@ -162,7 +162,7 @@ def test_an_output_file_that_somebody_deletes(user: User, tmp_path: Path) -> Non
         path.unlink()
     user.fired("after")
     user.fired("last")
-    assert user.job("gone")["state"] == "failed" or read_lines(folder)[-2:] == ["after", "last"]
+    eventually(lambda: user.job("gone")["state"] == "failed" or read_lines(folder)[-2:] == ["after", "last"])
 
 
 def read_lines(folder: Path) -> list[str]:
