@@ -59,7 +59,7 @@ def test_one_letter_for_a_bad_record_whatever_the_number_of_jobs(user: User, rec
     assert [(x["subject"], x["job"]) for x in letters] == [("events", "")]
     assert letters[0]["reason"]
     assert letters[0]["payload"] == record.decode("utf-8", "replace")[: 64 * 1024]
-    assert abs(letters[0]["time"] - time.time() * 1000) < 60_000
+    assert abs(letters[0]["time"] - time.time() * 1000) < 600_000
     assert letters_at(user, first) == letters_at(user, first + 2) == []
 
 
