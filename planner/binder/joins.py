@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.binder import literals, pool
-from planner.binder.scalars import bind_condition, function_call
+from planner.binder.calls import function_call
+from planner.binder.scalars import bind_condition
 from planner.binder.scope import Context, Field, Place, Scope, distinct_names
 from planner.logical import Join, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, references

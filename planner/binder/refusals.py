@@ -110,11 +110,6 @@ def check_arguments(node: exp.Expression) -> None:
 
 
 _CLAUSES = {
-<<<<<<< HEAD
-    "joins": ("JOIN", "put what is joined into the events, or use CASE for few values"),
-=======
-    "distinct": ("SELECT DISTINCT", "group by a window and the columns"),
->>>>>>> 8a6bb8b (Joins of streams: inner, outer and cross, on any condition, with retraction on both sides; filters meet joins)
     "windows": ("WINDOW", "aggregate by windows: GROUP BY TUMBLE(…)"),
     "qualify": ("QUALIFY", "filter in a query above"),
     "order": ("ORDER BY", "order the rows where they are read: a stream has no end"),

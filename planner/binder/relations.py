@@ -9,16 +9,10 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
-<<<<<<< HEAD
 from parser.types import Column, DataType, Schema, TimeAttribute
-from planner.binder import aggregates, laterals, pool, refusals, windows
+from planner.binder import aggregates, joins, laterals, pool, refusals, windows
 from planner.binder.casts import implicit_cast
 from planner.binder.scalars import bind_condition, bind_scalar, qualifiers
-=======
-from parser.types import Column, DataType, Schema
-from planner.binder import aggregates, joins, laterals, pool, refusals, windows
-from planner.binder.scalars import bind_condition, bind_scalar, implicit_cast, qualifiers
->>>>>>> 8a6bb8b (Joins of streams: inner, outer and cross, on any condition, with retraction on both sides; filters meet joins)
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.catalog import Table, View
