@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from sqlengine.broker.base import Broker, Records
 from sqlengine.broker.errors import OffsetOutOfRange, TopicNotFound
-from sqlengine.executors.letters import DEAD_LETTERS, Owner, decode_owner, encode_owner
+from sqlengine.executors.letters import DEAD_LETTERS, Owner, decode_owner
 
 _MARK = b'{"replayed":'
 # Offsets of one block.
@@ -71,6 +71,15 @@ class Wanted:
         )
 
 
+@dataclass(frozen=True)
+class _Where:
+    """`blocks`, ascending, hold letters with one of `keys`; those from `end` on came after the look."""
+
+    blocks: list[int]
+    keys: pa.BinaryArray
+    end: int
+
+
 class Letters:
     """What stands in the topic. May be called from any thread."""
 
@@ -78,19 +87,21 @@ class Letters:
         self._broker = broker
         self._lock = threading.Lock()
         self._replayed: dict[int, set[str]] = {}
-        self._blocks: dict[Owner, array[int]] = {}
+        self._blocks: dict[bytes, array[int]] = {}
         self._looked = self._begin_then = 0
 
     def read(self, wanted: Wanted, after: int = -1) -> Iterator[Letter]:
         """Letters behind number `after`, oldest first."""
-        for block in self._blocks_with(wanted, after):
-            yield from self._letters(block, wanted, after)
+        where = self._find(wanted, after)
+        for block in where.blocks:
+            yield from self._letters(block, where, wanted, after)
 
     def last(self, wanted: Wanted, count: int) -> list[Letter]:
         """The last `count` letters, oldest first."""
         found: list[Letter] = []
-        for block in reversed(self._blocks_with(wanted, -1)):
-            found = [*self._letters(block, wanted, -1), *found]
+        where = self._find(wanted, -1)
+        for block in reversed(where.blocks):
+            found = [*self._letters(block, where, wanted, -1), *found]
             if len(found) >= count:
                 break
         return found[-count:]
@@ -112,16 +123,16 @@ class Letters:
                 self._looked = records.next_offset
             for letter in [n for n in self._replayed if n < begin]:
                 del self._replayed[letter]
-            for owner, blocks in list(self._blocks.items()):
+            for key, blocks in list(self._blocks.items()):
                 del blocks[: bisect_left(blocks, begin // _BLOCK)]
                 if not blocks:
-                    del self._blocks[owner]
+                    del self._blocks[key]
             self._begin_then = begin
 
     def _take(self, records: Records) -> None:
         block = records.first_offset // _BLOCK
-        for owner in _owners(records):
-            held = self._blocks.setdefault(owner, array("q"))
+        for key in _keys(records).drop_null().unique().to_pylist():
+            held = self._blocks.setdefault(key, array("q"))
             if not held or held[-1] < block:
                 held.append(block)
         for value in records.values.filter(pc.starts_with(records.values, pattern=_MARK)).to_pylist():
@@ -129,26 +140,28 @@ class Letters:
             for number in mark["replayed"]:
                 self._replayed.setdefault(number, set()).add(mark["job"])
 
-    def _blocks_with(self, wanted: Wanted, after: int) -> list[int]:
-        """Ascending; those that may hold letters behind number `after`."""
+    def _find(self, wanted: Wanted, after: int) -> _Where:
+        """Where letters behind number `after` may be."""
         self.look()
         first = max(after + 1, self._since(wanted)) // _BLOCK
         with self._lock:
-            held = [blocks for owner, blocks in self._blocks.items() if wanted.takes_of(owner)]
+            keys = [key for key in self._blocks if wanted.takes_of(decode_owner(key))]
+            held = (self._blocks[key] for key in keys)
+            end = self._looked
             found = {block for blocks in held for block in blocks[bisect_left(blocks, first) :]}
         if wanted.ids is not None:
             found &= {number // _BLOCK for number in wanted.ids}
-        return sorted(found)
+        return _Where(sorted(found), pa.array(keys, pa.binary()), end)
 
     def _since(self, wanted: Wanted) -> int:
         if not wanted.since_ms or self._begin() is None:
             return 0
         return self._broker.offset_for_time(DEAD_LETTERS, 0, wanted.since_ms)
 
-    def _letters(self, block: int, wanted: Wanted, after: int) -> Iterator[Letter]:
+    def _letters(self, block: int, where: _Where, wanted: Wanted, after: int) -> Iterator[Letter]:
         start = max(block * _BLOCK, after + 1)
-        for records in self._records(start, (block + 1) * _BLOCK):
-            mine = _of(records, wanted)
+        for records in self._records(start, min((block + 1) * _BLOCK, where.end)):
+            mine = pc.is_in(_keys(records), where.keys)
             values = records.values.filter(mine).to_pylist()
             for offset, value in zip(pa.array(records.offsets).filter(mine).to_pylist(), values, strict=True):
                 letter = msgspec.convert({**msgspec.json.decode(value), "id": offset}, Letter)
@@ -169,7 +182,8 @@ class Letters:
             if until is not None and offset >= until:
                 return
             try:
-                records = self._broker.read(DEAD_LETTERS, 0, offset, max_records=_BLOCK - offset % _BLOCK)
+                size = _BLOCK - offset % _BLOCK if until is None else until - offset
+                records = self._broker.read(DEAD_LETTERS, 0, offset, max_records=size)
             except OffsetOutOfRange:
                 if offset >= (self._begin() or 0):  # behind the end
                     return
@@ -180,15 +194,6 @@ class Letters:
             offset = records.next_offset
 
 
-def _owners(records: Records) -> list[Owner]:
-    """Whose letters are among them. Marks have no key."""
-    if records.keys is None:
-        return []
-    return [decode_owner(key) for key in records.keys.drop_null().unique().to_pylist()]
-
-
-def _of(records: Records, wanted: Wanted) -> pa.BooleanArray:
-    """Which are letters of the wanted owners."""
-    keys = pa.nulls(records.num_rows, pa.binary()) if records.keys is None else records.keys
-    taken = [encode_owner(*owner) for owner in _owners(records) if wanted.takes_of(owner)]
-    return pc.is_in(keys, pa.array(taken, keys.type))
+def _keys(records: Records) -> pa.BinaryArray:
+    """Whose the letters are; NULL for marks."""
+    return pa.nulls(records.num_rows, pa.binary()) if records.keys is None else records.keys
