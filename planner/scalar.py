@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from parser.errors import Position
-from parser.types import DataType
+from parser.types import DataType, Root
 
 # A literal's Python value: None, bool, int, float, str, bytes or decimal.Decimal; dates and times are integers in the
 # unit of their Arrow type (days, ms, us, ns), intervals are months or milliseconds.
@@ -98,6 +98,8 @@ class Call:
         return f"{self.function}({', '.join(args)})"
 
 
+_WIDTHS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)
+
 Scalar: TypeAlias = Literal | ColumnRef | Call
 
 
@@ -125,6 +127,20 @@ def columns_of(expression: Scalar) -> frozenset[str]:
     if isinstance(expression, Call):
         return expression.columns
     return frozenset((expression.name,)) if isinstance(expression, ColumnRef) else frozenset()
+
+
+def same_values(expression: Scalar) -> str | None:
+    """The column whose values the expression tells apart as the column does itself: it alone, also as a longer text or
+    a wider integer; None for all others."""
+    while isinstance(expression, Call) and expression.function in ("CAST", "CHECK NOT NULL"):
+        inner, kind = expression.args[0], expression.type
+        given = inner.type
+        longer = given.is_string and kind.is_string and kind.length >= given.length
+        wider = given.is_integer and kind.is_integer and _WIDTHS.index(kind.root) >= _WIDTHS.index(given.root)
+        if not (given.same_as(kind) or longer or wider):
+            return None
+        expression = inner
+    return expression.name if isinstance(expression, ColumnRef) else None
 
 
 def is_deterministic(expression: Scalar) -> bool:

@@ -12,6 +12,7 @@ from planner.logical import LogicalPlan, Stateful
 from planner.rewrite import transform
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
+CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 STATE_TTL: Final = "table.exec.state.ttl"
 
 P = TypeVar("P", bound=LogicalPlan)
@@ -49,6 +50,14 @@ def flag(settings: Mapping[str, str], key: str, *, default: bool) -> bool:
     if value not in ("true", "false"):
         raise PlanError(f"invalid value '{settings[key]}' of '{key}'", hint="use 'true' or 'false'")
     return value == "true"
+
+
+def one_of(settings: Mapping[str, str], key: str, values: tuple[str, ...]) -> str:
+    """A setting that is one of `values`, whatever its case; the first where it is not set."""
+    value = settings.get(key, values[0]).strip().upper()
+    if value not in values:
+        raise PlanError(f"invalid value '{settings[key]}' of '{key}'", hint="use " + ", ".join(map(repr, values)))
+    return value
 
 
 def duration_ms(settings: Mapping[str, str], key: str, default: int = 0) -> int:

@@ -31,7 +31,8 @@ from planner.binder.unsupported import refuse
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from sqlengine.connectors.registry import check_changes, declared, validate
+from planner.settings import configured
+from sqlengine.connectors.registry import declared, delivered, validate
 from sqlengine.functions.library import Library, entry_key, key_of
 from udf.user import UserFunction
 
@@ -223,12 +224,12 @@ def _insert(script: _Script, statement: Insert | StatementSet) -> None:
     plans = bind(statement, script.catalog, script.settings, job=script.name)
     assert isinstance(plans, tuple)
     disabled = disabled_passes(script.settings)
-    for plan in plans:
+    for bound in plans:
+        plan = configured(delivered(bound, script.settings), script.settings)
         place = len(script.sinks)
         script.bound.append(plan)
         optimised = optimize(plan, disabled=disabled)
         assert isinstance(optimised, Sink)
-        check_changes(optimised)
         script.sinks.append(Sink(optimised.input, optimised.table, script.name, place))
     for insert in statement.inserts if isinstance(statement, StatementSet) else (statement,):
         _use(script, insert.query)

@@ -35,10 +35,10 @@ from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
 from planner.merge import Graph, merge
 from planner.optimizer import disabled_passes
-from planner.settings import MINI_BATCH
+from planner.settings import MINI_BATCH, configured
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import check_changes, declared
+from sqlengine.connectors.registry import declared, delivered
 from sqlengine.describe import describe, describe_function, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -187,13 +187,15 @@ class Session:
 
     def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
         self._activate(s.query for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,)))
-        plans = bind(statement, self.catalog, {MINI_BATCH: "false", **self.settings}, job=SCRIPT)
+        optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in self._bound(statement)]
+        return [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+
+    def _bound(self, statement: Statement) -> list[Sink]:
+        """The plans of a statement before any pass."""
+        settings = {MINI_BATCH: "false", **self.settings}
+        plans = bind(statement, self.catalog, settings, job=SCRIPT)
         assert isinstance(plans, tuple)
-        optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in plans]
-        sinks = [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
-        for sink in sinks:
-            check_changes(sink)
-        return sinks
+        return [configured(delivered(p, settings), settings) for p in plans]
 
     def _query(self, number: int, statement: Query) -> None:
         sinks = self._plan(statement)
@@ -205,9 +207,7 @@ class Session:
         self.output.done(number, f"{rows} rows read")
 
     def _explain(self, number: int, statement: Explain) -> None:
-        plans = bind(statement.statement, self.catalog, self.settings, job=SCRIPT)
-        assert isinstance(plans, tuple)
-        text = explain_sinks(plans, disabled_passes(self.settings))
+        text = explain_sinks(self._bound(statement.statement), disabled_passes(self.settings))
         self._table(number, one_column("result", [text]))
 
     def _show(self, statement: Show | ShowCreate | Describe) -> Batch:

@@ -36,7 +36,7 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
         isinstance(e, ColumnRef) and e.name == n for n, e in items
     )
     plan = query.plan if unchanged else Project(query.plan, items, context.salt(e for _, e in items))
-    return Sink(plan, table, context.job, context.place)
+    return Sink(plan, table, context.job, context.place, statement.on_conflict or "")
 
 
 def writable(table: Table) -> tuple[Column, ...]:

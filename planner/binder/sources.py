@@ -4,45 +4,66 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parser.errors import UnsupportedError
+from parser.errors import PlanError
 from planner.binder import pool
 from planner.binder.scope import Context, Query
 from planner.catalog import Table
 from planner.changelog import Changes
-from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, TableFunction, Values
+from planner.logical import AssignWatermark, Filter, LogicalPlan, Normalize, Project, Scan, TableFunction, Values
 from planner.rewrite import transform
 from planner.scalar import Scalar
+from planner.settings import CDC_DUPLICATES, flag
 
 _LIMIT = 1024
 
 # A table's plan, and the names in it, are one object for all statements that read it. The entry holds the table, so
 # that its id stays its own.
-_queries: dict[tuple[int, str], tuple[Table, Query]] = {}
+_queries: dict[tuple[int, str, bool], tuple[Table, Query]] = {}
 
 
 def query_of_table(table: Table, context: Context) -> Query:
-    """Scan, then computed columns in the order of the declaration, then the watermark."""
+    """Scan, then computed columns in the order of the declaration, then the watermark, then changes told in full."""
     salt = context.salt(e for _, e in table.computed)
-    key = (id(table), salt)
+    normalized = _is_normalized(table, context)
+    key = (id(table), salt, normalized)
     held = _queries.get(key)
     if held is not None:
         return held[1]
-    query = Query(_build(table, salt), table.schema.names)
+    query = Query(_build(table, salt, normalized), table.schema.names)
     if len(_queries) >= _LIMIT:
         _queries.clear()
     _queries[key] = (table, query)
     return query
 
 
-def _build(table: Table, salt: str) -> LogicalPlan:
-    plan: LogicalPlan = Scan(table)
+def _is_normalized(table: Table, context: Context) -> bool:
+    """Whether changes that the table gives have to be told in full, or counted once."""
     if Changes.UPSERTS in table.changes:
-        raise UnsupportedError(f"table '{table.display}' gives updates without the rows that they replace")
+        if not table.primary_key:
+            raise PlanError(
+                f"table '{table.display}' gives updates without the rows that they replace, and has no primary key",
+                hint="declare PRIMARY KEY (…) NOT ENFORCED",
+            )
+        return True
+    if not table.changes or not flag(context.settings, CDC_DUPLICATES, default=False):
+        return False
+    if not table.primary_key:
+        raise PlanError(
+            f"'{CDC_DUPLICATES}' needs the primary key of table '{table.display}'",
+            hint="declare PRIMARY KEY (…) NOT ENFORCED",
+        )
+    return True
+
+
+def _build(table: Table, salt: str, normalized: bool) -> LogicalPlan:
+    plan: LogicalPlan = Scan(table)
     if table.schema.names != plan.schema.names:
         computed: dict[str, Scalar] = dict(table.computed)
         items = ((n, computed.get(n) or pool.column(n, plan.schema.type(n))) for n in table.schema.names)
         plan = Project(plan, tuple(items), salt)
-    return plan if table.watermark is None else AssignWatermark(plan, table.watermark)
+    if table.watermark is not None:
+        plan = AssignWatermark(plan, table.watermark)
+    return Normalize(plan, table.primary_key) if normalized else plan
 
 
 def resalted(plan: LogicalPlan, context: Context) -> LogicalPlan:

@@ -192,7 +192,5 @@ def _of_insert(statement: Insert) -> Iterator[tuple[str, str, Position | None]]:
     for column in statement.columns:
         if len(column) > 1:
             yield f"the target '{'.'.join(column)}'", "write the whole row: ROW(…)", None
-    if statement.on_conflict is not None:
-        yield "ON CONFLICT", "the last row of a primary key wins", None
     if statement.emit:
         yield _EMIT

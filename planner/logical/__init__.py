@@ -6,6 +6,7 @@ digest are one node of the graph. What is non-deterministic never has the digest
 from __future__ import annotations
 
 from planner.logical.aggregates import GroupAggregate
+from planner.logical.changelogs import DropUpdateBefore, FromChangelog, Normalize, ToChangelog, UpsertMaterialize
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
 from planner.logical.joins import BinaryJoin, Equality, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
@@ -17,21 +18,26 @@ __all__ = [
     "AggregateCall",
     "AssignWatermark",
     "BinaryJoin",
+    "DropUpdateBefore",
     "Equality",
     "Filter",
+    "FromChangelog",
     "GroupAggregate",
     "Join",
     "JoinKind",
     "LogicalPlan",
     "Names",
+    "Normalize",
     "Project",
     "Scan",
     "SetOperation",
     "Sink",
     "Stateful",
     "TableFunction",
+    "ToChangelog",
     "Tumble",
     "Union",
+    "UpsertMaterialize",
     "Values",
     "WindowAggregate",
     "WindowAssign",

@@ -11,7 +11,7 @@ from parser.types import Column, Schema, TimeAttribute
 from planner.catalog import Table, Watermark
 from planner.changelog import Changes
 from planner.logical.node import LogicalPlan, Names, renamed_keys
-from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, walk
+from planner.scalar import Call, Scalar, columns_of, digest_of, same_values, walk
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,12 @@ class Filter(LogicalPlan):
         return outputs | columns_of(self.predicate)
 
     @cached_property
+    def after_only(self) -> bool:
+        """Not where an update may fail the filter that its row passed before: only the -U tells of that row."""
+        by_key = any(columns_of(self.predicate) <= key for key in self.input.upsert_keys)
+        return (by_key or Changes.UPDATES not in self.input.changes) and super().after_only
+
+    @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         return self.input.upsert_keys
 
@@ -153,9 +159,8 @@ class Project(LogicalPlan):
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        return renamed_keys(
-            self.input.upsert_keys, {e.name: n for n, e in reversed(self.items) if isinstance(e, ColumnRef)}
-        )
+        kept = {column: n for n, e in reversed(self.items) if (column := same_values(e)) is not None}
+        return renamed_keys(self.input.upsert_keys, kept)
 
 
 @dataclass(frozen=True)
@@ -268,7 +273,8 @@ class Union(LogicalPlan):
 @dataclass(frozen=True)
 class Sink(LogicalPlan):
     """Rows of the query written to a table, or collected by the session that asked (`table` None). Sinks are never
-    shared: `job` and `place` (the statement's number in the job) are part of the identity."""
+    shared: `job` and `place` (the statement's number in the job) are part of the identity. `conflict`: what ON CONFLICT
+    says, until it is settled how the rows get to the table (`planner.delivery`)."""
 
     hands_on: ClassVar[bool] = True
 
@@ -276,6 +282,7 @@ class Sink(LogicalPlan):
     table: Table | None
     job: str = ""
     place: int = 0
+    conflict: str = ""
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:

@@ -95,6 +95,11 @@ class LogicalPlan:
         return found
 
     @cached_property
+    def after_only(self) -> bool:
+        """Whether the -U of its updates can be left out for a reader that knows its rows by an upsert key."""
+        return all(i.after_only for i in self.inputs if Changes.UPDATES in i.changes)
+
+    @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         """Sets of columns, each of which tells the rows of the result so far apart; () where none is known."""
         return ()
@@ -108,6 +113,11 @@ class Stateful(LogicalPlan):
     stateful: ClassVar[bool] = True
     # Whether what comes out depends on where a batch ends, so that `row_by_row` has a meaning.
     folds: ClassVar[bool] = True
+
+    @cached_property
+    def after_only(self) -> bool:
+        """It makes its changes itself, and could make them so."""
+        return True
 
     row_by_row: bool = False
     ttl_ms: int = 0

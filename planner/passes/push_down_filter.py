@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import BinaryJoin, Filter, LogicalPlan, Project, TableFunction, Union, WindowAssign
+from parser.types import BOOLEAN
+from planner.logical import BinaryJoin, Filter, LogicalPlan, Normalize, Project, TableFunction, Union, WindowAssign
 from planner.passes.into_joins import filtered_join, into_sides
 from planner.rewrite import substitute, transform
-from planner.scalar import ColumnRef, Scalar, columns_of, is_deterministic, walk
+from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic, walk
 from planner.totality import can_fail
 
 # Substituting what a subquery computes may repeat it; beyond this the filter stays where it is.
@@ -43,6 +44,8 @@ def _push(node: LogicalPlan) -> LogicalPlan:
         return _through_table_function(node, below)
     if isinstance(below, BinaryJoin):
         return filtered_join(node, below, _push)
+    if isinstance(below, Normalize):
+        return _into_normalize(node, below)
     if isinstance(below, Filter):
         return _through_filter(node, below)
     return node
@@ -78,6 +81,16 @@ def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan
     pairs = zip(union.schema.names, branch.schema, strict=True)
     values: dict[str, Scalar] = {name: ColumnRef(c.name, c.type) for name, c in pairs}
     return _push(Filter(branch, substitute(node.predicate, values), node.salt))
+
+
+def _into_normalize(node: Filter, normalize: Normalize) -> LogicalPlan:
+    """A row that does not pass is no row, so that one which did goes as -D; where changes are folded that shows nowhere,
+    and jobs with other filters share the state."""
+    if not normalize.row_by_row or can_fail(node.predicate):
+        return node
+    held = normalize.predicate
+    both = node.predicate if held is None else Call("AND", (held, node.predicate), BOOLEAN)
+    return replace(normalize, predicate=both)
 
 
 def _through_filter(node: Filter, other: Filter) -> LogicalPlan:

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
-
 from parser.errors import PlanError, ServiceError
 from parser.types import DataType, Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
 from sqlengine.connectors.memory_tables import MemoryTable
-from sqlengine.connectors.registry import connector, options_of, takes
+from sqlengine.connectors.registry import connector, options_of
 from sqlengine.formats.options import at_least, boolean, kinds
 
 _SHARD = "0"
@@ -119,7 +117,6 @@ class MemorySink:
         self._schema = _schema(table, written=True)
         self._held = held
         self._writer = f"{writer}/{'.'.join(table.name)}"
-        self._before = RowKind.UPDATE_BEFORE in takes(table)
         self._pending: list[Batch] = []
 
     def last_epoch(self) -> int | None:
@@ -127,10 +124,7 @@ class MemorySink:
 
     def write(self, batch: Batch) -> None:
         columns = tuple(batch.column(c.name) for c in self._schema)
-        rows = Batch(self._schema, columns, batch.num_rows, kinds=batch.kinds)
-        if rows.kinds is not None and not self._before:
-            rows = rows.take(np.flatnonzero(rows.kinds != RowKind.UPDATE_BEFORE))
-        self._pending.append(rows)
+        self._pending.append(Batch(self._schema, columns, batch.num_rows, kinds=batch.kinds))
 
     def commit(self, epoch: int) -> int:
         pending, self._pending = self._pending, []

@@ -9,10 +9,11 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import PlanError
 from parser.types import Root
 from planner.catalog import MetadataColumn, Table
 from planner.changelog import Changes
+from planner.delivery import Takes, deliver
 from planner.logical import Sink as PlannedSink
 from sqlengine.batch import RowKind
 from sqlengine.connectors.base import Changing, Connector, Environment, Option, Sink, Source
@@ -147,16 +148,15 @@ def changes_of(kinds: frozenset[RowKind]) -> Changes:
     return updates | (Changes.DELETES if RowKind.DELETE in kinds else Changes.NONE)
 
 
-def check_changes(sink: PlannedSink) -> None:
-    """UnsupportedError when a query changes rows that it has written in a way that its table does not take."""
-    table = sink.table
-    if table is None or not sink.input.changes & ~changes_of(takes(table)):
-        return
-    raise UnsupportedError(
-        f"table '{table.display}' takes new rows only, but the query updates or deletes rows that it has written",
-        detail=f"connector '{table.connector}' cannot take changes back",
-        hint="aggregate by windows (TUMBLE), or write to a table whose connector takes updates",
-    )
+def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
+    """The sink with all that stands between the query and its table, as the table's connector takes changes. Errors are
+    those of `planner.delivery.deliver`."""
+    if sink.table is None:
+        return sink
+    kinds = takes(sink.table)
+    mode = Takes.APPEND if kinds == {RowKind.INSERT} else Takes.UPSERT
+    mode = Takes.RETRACT if RowKind.UPDATE_BEFORE in kinds else mode
+    return deliver(sink, mode, RowKind.DELETE in kinds, settings)
 
 
 def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:

@@ -6,9 +6,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sqlengine.batch import Batch, RowKind
-from sqlengine.state.columns import BoolArray, IntArray
+from sqlengine.state.columns import BoolArray, IntArray, validity
 
 Kinds = npt.NDArray[np.int8]
 
@@ -41,3 +43,29 @@ def first_seen(slots: IntArray) -> IntArray:
 def plain(kinds: Kinds) -> Kinds | None:
     """Kinds for a batch: None where all are +I."""
     return kinds if kinds.any() else None
+
+
+def differ(old: list[pa.Array], new: list[pa.Array], count: int) -> BoolArray:
+    """Where any column has another value; two NULLs, and two NaNs, are the same."""
+    result = np.zeros(count, np.bool_)
+    for a, b in zip(old, new, strict=True):
+        if pa.types.is_nested(a.type):
+            result |= np.fromiter((x != y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)), np.bool_, count)
+            continue
+        if pa.types.is_floating(a.type):
+            a, b = (x.view(pa.int64() if x.type.bit_width == 64 else pa.int32()) for x in (a, b))
+        unequal = pc.fill_null(pc.not_equal(a, b), pa.scalar(False))
+        result |= np.asarray(unequal) | (validity(a) != validity(b))
+    return result
+
+
+def sequence(existed: BoolArray, exists: BoolArray, told: BoolArray) -> tuple[IntArray, Kinds]:
+    """Which keys to tell of, and with what kind: -U and +U are two rows."""
+    at = np.flatnonzero(told)
+    pairs = existed[at] & exists[at]
+    which = np.repeat(at, np.where(pairs, 2, 1))
+    kinds = np.where(exists[which], INSERT, DELETE).astype(np.int8)
+    first = np.cumsum(np.where(pairs, 2, 1)) - np.where(pairs, 2, 1)
+    kinds[first[pairs]] = UPDATE_BEFORE
+    kinds[first[pairs] + 1] = UPDATE_AFTER
+    return which, kinds

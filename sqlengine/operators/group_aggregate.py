@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from parser.types import BIGINT, Column, Schema
 from planner.logical import GroupAggregate
@@ -15,15 +14,14 @@ from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.changelog import (
     DELETE,
-    INSERT,
-    UPDATE_AFTER,
     UPDATE_BEFORE,
-    Kinds,
+    differ,
     first_seen,
     plain,
+    sequence,
     takes_back,
 )
-from sqlengine.state.columns import BoolArray, validity
+from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector, merge_errors
 
@@ -106,8 +104,8 @@ class GroupAggregateOperator:
         old, new = ([v.array(len(touched)) for v in side] for side in results)
         changed = existed != exists
         stays = existed & exists
-        different = stays if self._node.ttl_ms and self._node.aggregates else stays & _differ(old, new, len(touched))
-        which, kinds = _sequence(existed, exists, changed | different)
+        different = stays if self._node.ttl_ms and self._node.aggregates else stays & differ(old, new, len(touched))
+        which, kinds = sequence(existed, exists, changed | different)
         if not len(which):
             return None
         keys = [k.take(pa.array(which)) for k in self._table.key_arrays(touched)]
@@ -129,29 +127,3 @@ class GroupAggregateOperator:
             if errors is not None:
                 output.append((ERROR_PORT, self._accumulators.failed(result, call, errors)))
         return replace(result.take(np.flatnonzero(~bad)), watermark=result.watermark)
-
-
-def _differ(old: list[pa.Array], new: list[pa.Array], count: int) -> BoolArray:
-    """Where any column has another value; two NULLs, and two NaNs, are the same."""
-    result = np.zeros(count, np.bool_)
-    for a, b in zip(old, new, strict=True):
-        if pa.types.is_nested(a.type):
-            result |= np.fromiter((x != y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)), np.bool_, count)
-            continue
-        if pa.types.is_floating(a.type):
-            a, b = (x.view(pa.int64() if x.type.bit_width == 64 else pa.int32()) for x in (a, b))
-        unequal = pc.fill_null(pc.not_equal(a, b), pa.scalar(False))
-        result |= np.asarray(unequal) | (validity(a) != validity(b))
-    return result
-
-
-def _sequence(existed: BoolArray, exists: BoolArray, told: BoolArray) -> tuple[IntArray, Kinds]:
-    """Which keys to tell of, and with what kind: -U and +U are two rows."""
-    at = np.flatnonzero(told)
-    pairs = existed[at] & exists[at]
-    which = np.repeat(at, np.where(pairs, 2, 1))
-    kinds = np.where(exists[which], INSERT, DELETE).astype(np.int8)
-    first = np.cumsum(np.where(pairs, 2, 1)) - np.where(pairs, 2, 1)
-    kinds[first[pairs]] = UPDATE_BEFORE
-    kinds[first[pairs] + 1] = UPDATE_AFTER
-    return which, kinds

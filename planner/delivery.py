@@ -1,0 +1,129 @@
+"""How the changes of a query get to the table that it writes: which of them the table is told, and what is between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from parser.errors import PlanError, UnsupportedError
+from planner.catalog import Table
+from planner.changelog import Changes
+from planner.logical import DropUpdateBefore, LogicalPlan, Names, Scan, Sink, UpsertMaterialize
+from planner.settings import flag, one_of
+
+MATERIALIZE: Final = "table.exec.sink.upsert-materialize"
+REQUIRE_CONFLICT: Final = "table.exec.sink.require-on-conflict"
+MATERIALIZE_VALUES = ("AUTO", "NONE", "FORCE")
+
+
+class Takes(Enum):
+    """Which changes a table takes: new rows only; also +U and -D by its primary key; or all, -U among them."""
+
+    APPEND = "append"
+    UPSERT = "upsert"
+    RETRACT = "retract"
+
+
+def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]) -> Sink:
+    """The sink with all that stands between the query and its table. `deletes`: the table takes -D. UnsupportedError
+    when it does not take what the query gives, PlanError when ON CONFLICT is missing or has no place."""
+    table = sink.table
+    if table is None:
+        return sink
+    _check_conflict(sink, table, takes)
+    _check_taken(sink.input, table, takes, deletes)
+    plan = sink.input
+    if _is_materialized(sink, table, takes, settings):
+        key = upsert_key(plan, frozenset(table.primary_key)) or ()
+        plan = UpsertMaterialize(plan, table.primary_key, key, sink.conflict or "DEDUPLICATE")
+        return replace(sink, input=plan, conflict="")
+    if takes is Takes.UPSERT and Changes.UPDATES in plan.changes and _can_drop(plan, table):
+        plan = DropUpdateBefore(plan)
+    return replace(sink, input=plan, conflict="")
+
+
+def upsert_key(plan: LogicalPlan, within: Names | None = None) -> tuple[str, ...] | None:
+    """The shortest upsert key of the plan, if it can be one inside `within`, in the order of its columns; None where
+    there is no key at all."""
+    keys = sorted(plan.upsert_keys, key=lambda k: (not (within is not None and k <= within), len(k), sorted(k)))
+    return tuple(n for n in plan.schema.names if n in keys[0]) if keys else None
+
+
+def _can_drop(plan: LogicalPlan, table: Table) -> bool:
+    """Whether the table can do without -U: the rows that it replaces by its key are those that the query updates."""
+    key = frozenset(table.primary_key)
+    return plan.after_only and (not key or key in plan.upsert_keys)
+
+
+def _is_materialized(sink: Sink, table: Table, takes: Takes, settings: Mapping[str, str]) -> bool:
+    how = one_of(settings, MATERIALIZE, MATERIALIZE_VALUES)
+    if takes is not Takes.UPSERT or not table.primary_key or how == "NONE":
+        return False
+    if how == "FORCE":
+        return True
+    if not sink.input.changes and sink.conflict == "DEDUPLICATE":
+        return False
+    key = frozenset(table.primary_key)
+    if any(k <= key for k in sink.input.upsert_keys):
+        return False
+    if not sink.conflict and flag(settings, REQUIRE_CONFLICT, default=True):
+        raise _missing_conflict(sink.input, table)
+    return True
+
+
+def _missing_conflict(plan: LogicalPlan, table: Table) -> PlanError:
+    own = upsert_key(plan)
+    return PlanError(
+        f"the query has an upsert key that differs from the primary key of the sink table '{'.'.join(table.name)}'",
+        detail=f"primary key: {', '.join(table.primary_key)}; upsert key: {', '.join(own) if own else 'none'}",
+        hint="say what happens to rows of one primary key: ON CONFLICT DO DEDUPLICATE (the last one is there), "
+        "DO NOTHING (the first one is), or DO ERROR",
+    )
+
+
+def _check_conflict(sink: Sink, table: Table, takes: Takes) -> None:
+    if not sink.conflict:
+        return
+    if takes is not Takes.UPSERT:
+        append = takes is Takes.APPEND
+        raise PlanError(
+            f"ON CONFLICT clause is only allowed for upsert sinks; the sink '{'.'.join(table.name)}' is not an upsert "
+            + (
+                "sink because it only takes new rows"
+                if append
+                else "sink because it requires UPDATE_BEFORE (retract mode)"
+            )
+        )
+    bare = sorted({".".join(s.table.name) for s in _scans(sink.input) if s.table.watermark is None})
+    if sink.conflict in ("ERROR", "NOTHING") and bare:
+        raise PlanError(
+            f"ON CONFLICT DO {sink.conflict} requires all source tables to define watermarks",
+            detail=f"without one: {', '.join(bare)}",
+            hint="declare WATERMARK FOR … AS … in these tables, or use ON CONFLICT DO DEDUPLICATE",
+        )
+
+
+def _scans(plan: LogicalPlan) -> Iterator[Scan]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.inputs
+        if isinstance(node, Scan):
+            yield node
+
+
+def _check_taken(plan: LogicalPlan, table: Table, takes: Takes, deletes: bool) -> None:
+    """UnsupportedError when a query changes rows that it has written in a way that its table does not take."""
+    if takes is Takes.APPEND and plan.changes:
+        raise UnsupportedError(
+            f"table '{table.display}' takes new rows only, but the query updates or deletes rows that it has written",
+            detail=f"connector '{table.connector}' cannot take changes back",
+            hint="aggregate by windows (TUMBLE), or write to a table whose connector takes updates",
+        )
+    if Changes.DELETES in plan.changes and not deletes:
+        raise UnsupportedError(
+            f"table '{table.display}' takes no rows -D, but the query deletes rows that it has written",
+            detail=f"connector '{table.connector}' takes new rows and updates",
+        )

@@ -1,0 +1,210 @@
+"""Changes of rows made whole, left out, kept for a table's key, and turned into plain rows and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from parser.types import Column, Schema
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.scalar import Scalar, columns_of
+
+
+@dataclass(frozen=True)
+class Normalize(Stateful):
+    """Changes told in full, made of upserts: the last row of each value of `keys` that passes `predicate` (None: all
+    do). -U are not looked at, so that changes that come twice do not count twice."""
+
+    whole: ClassVar[bool] = True
+
+    input: LogicalPlan
+    keys: tuple[str, ...]
+    predicate: Scalar | None = None
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def label(self) -> str:
+        return f"by {', '.join(self.keys)}{f': {self.predicate}' if self.predicate is not None else ''}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.keys, "|", *(() if self.predicate is None else (self.predicate.digest,)))
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return () if self.predicate is None else (self.predicate,)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        return replace(self, predicate=expressions[0]) if expressions else self
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs | frozenset(self.keys).union(*map(columns_of, self.expressions))
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.keys
+
+    @cached_property
+    def changes(self) -> Changes:
+        deletes = self.input.changes & Changes.DELETES
+        return Changes.UPDATES | (Changes.DELETES if self.predicate is not None else deletes)
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return (frozenset(self.keys),)
+
+
+@dataclass(frozen=True)
+class DropUpdateBefore(LogicalPlan):
+    """Without -U: whoever reads on knows a row by its key."""
+
+    hands_on: ClassVar[bool] = True
+
+    input: LogicalPlan
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return ()
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys
+
+
+@dataclass(frozen=True)
+class UpsertMaterialize(Stateful):
+    """For each value of `keys`, the primary key of the table behind, the row that is to be there, of rows that are told
+    apart by `rows_by` (none: by all they hold): +I, +U and -D. `conflict` is DEDUPLICATE: the one that came last, and
+    when it goes the one before; NOTHING: the one that came first; ERROR: a second one is an error. The latter two wait
+    for the watermark, so that what came and went before it does not count."""
+
+    whole: ClassVar[bool] = True
+    folds: ClassVar[bool] = False
+
+    input: LogicalPlan
+    keys: tuple[str, ...]
+    rows_by: tuple[str, ...]
+    conflict: str = "DEDUPLICATE"
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def label(self) -> str:
+        return f"by {', '.join(self.keys)}, rows by {', '.join(self.rows_by) or 'all columns'}: {self.conflict}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.keys, "|", *self.rows_by, "|", self.conflict)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return frozenset(self.schema.names)
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.keys
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.ALL if self.input.changes or self.conflict == "DEDUPLICATE" else Changes.NONE
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return (frozenset(self.keys),)
+
+
+@dataclass(frozen=True)
+class ToChangelog(LogicalPlan):
+    """Every change as a new row: the code of its kind in the column `op`, then the input's columns. `codes` by kind
+    (+I, -U, +U, -D); a change whose kind has none is left out."""
+
+    hands_on: ClassVar[bool] = True
+
+    input: LogicalPlan
+    op: Column
+    codes: tuple[tuple[str, str], ...]
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema((self.op, *self.input.schema))
+
+    @property
+    def label(self) -> str:
+        return f"{self.op.name}: {', '.join(f'{kind} {code}' for kind, code in self.codes)}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.op.name, str(self.op.type), *(part for code in self.codes for part in code))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs - {self.op.name}
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE
+
+
+@dataclass(frozen=True)
+class FromChangelog(LogicalPlan):
+    """Every row as the change that its column `op` names by a code; the other columns are the row. `kinds` by code. A row
+    whose code is NULL is an error; one whose code is none of them is an error, too, or with `skips` left out."""
+
+    hands_on: ClassVar[bool] = True
+
+    input: LogicalPlan
+    op: str
+    kinds: tuple[tuple[str, str], ...]
+    skips: bool = False
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(tuple(c for c in self.input.schema if c.name != self.op))
+
+    @property
+    def label(self) -> str:
+        return f"{self.op}: {', '.join(f'{code} {kind}' for code, kind in self.kinds)}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.op, str(self.skips), *(part for kind in self.kinds for part in kind))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs | {self.op}
+
+    @cached_property
+    def changes(self) -> Changes:
+        found = {kind for _, kind in self.kinds}
+        updates = Changes.UPDATES if "+U" in found else Changes.NONE
+        return updates | (Changes.DELETES if "-D" in found else Changes.NONE)

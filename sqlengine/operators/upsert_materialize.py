@@ -1,0 +1,169 @@
+"""The row of each primary key, of rows that may be several of one key: what is written to a table with that key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import UpsertMaterialize
+from sqlengine.batch import Batch
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, kinds_of, plain
+from sqlengine.state.keys import encode
+from sqlengine.state.table import KeyedTable
+
+# The number of a row's arrival: the rows of a key are kept in its order.
+NUMBER = "#number"
+_NUMBER = BIGINT.with_nullable(False)
+
+# A row of a key: what tells it apart, its slot (-1: it came with this batch), the row of the batch that it is now (-1:
+# as it was).
+_Entry: TypeAlias = list[object]
+
+
+class UpsertMaterializeOperator:
+    """For each batch and key that it touches +I, +U or -D, as the row that is to be there comes, changes or goes: it is
+    the one that came last, or, when that goes, the last of those that are left. A row to take back that is not there is
+    dropped (`rows_without_key`)."""
+
+    def __init__(self, node: UpsertMaterialize) -> None:
+        self._node = node
+        self._identity = node.rows_by or node.schema.names
+        self._values = Schema(tuple(c for c in node.schema if c.name not in node.keys))
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        keys = Schema((*self._node.schema.select(self._node.keys), Column(NUMBER, _NUMBER)))
+        self._table: KeyedTable = context.table("rows", keys, self._values, self._node.keys)
+        self._load()
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if self._generation != self._table.generation:
+            self._load()
+        changed = self._change(batch) if batch.num_rows else None
+        return [(0, replace(changed or batch.tick(self._node.schema), watermark=batch.watermark))]
+
+    def close(self) -> None: ...
+
+    def _load(self) -> None:
+        """The rows of each key from the table, in order."""
+        self._generation = self._table.generation
+        self._held: dict[bytes, list[_Entry]] = {}
+        slots = self._table.live()
+        slots = slots[np.argsort(self._table.columns[NUMBER][slots], kind="stable")]
+        self._next = 1 + int(self._table.columns[NUMBER][slots].max(initial=-1))
+        columns = {c.name: self._table.array(c.name, slots) for c in self._node.schema}
+        keys, same = self._encoded(columns, len(slots))
+        for key, row, slot in zip(keys, same, slots.tolist(), strict=True):
+            self._held.setdefault(key, []).append([row, slot, -1])
+
+    def _encoded(self, columns: dict[str, pa.Array], count: int) -> tuple[list[bytes], list[bytes]]:
+        """The key of each row, and what tells it from others of that key."""
+
+        def of(names: tuple[str, ...]) -> list[bytes]:
+            return encode([self._node.schema.type(n) for n in names], [columns[n] for n in names], count)
+
+        return of(self._node.keys), of(tuple(self._identity))
+
+    def _change(self, batch: Batch) -> Batch | None:
+        columns = {c.name: batch.column(c.name) for c in self._node.schema}
+        keys, same = self._encoded(columns, batch.num_rows)
+        kinds = kinds_of(batch)
+        before: dict[bytes, bool] = {}
+        shown: dict[bytes, tuple[int, int, int]] = {}  # by key: the row that is told last: slot, row of the batch, time
+        gone: list[int] = []
+        for i, (key, row, kind) in enumerate(zip(keys, same, kinds.tolist(), strict=True)):
+            entries = self._held.setdefault(key, [])
+            before.setdefault(key, bool(entries))
+            told = _add(entries, row, i) if kind not in (UPDATE_BEFORE, DELETE) else self._take(entries, row, i, gone)
+            if told is not None:
+                shown.pop(key, None)
+                shown[key] = (*told, i)
+        result = self._told(batch, before, shown)
+        self._store(batch, before, gone)
+        return result
+
+    def _take(self, entries: list[_Entry], row: bytes, i: int, gone: list[int]) -> tuple[int, int] | None:
+        """Takes a row of a key back; the row to tell, if another is there now, or none."""
+        at = next((n for n, entry in enumerate(entries) if entry[0] == row), None)
+        if at is None:
+            self._counters["rows_without_key"] += 1
+            return None
+        _, slot, _ = entries.pop(at)
+        assert isinstance(slot, int)
+        if slot >= 0:
+            gone.append(slot)
+        if not entries:
+            return -1, i
+        return _place(entries[-1]) if at == len(entries) else None
+
+    def _told(self, batch: Batch, before: dict[bytes, bool], shown: dict[bytes, tuple[int, int, int]]) -> Batch | None:
+        """The rows to tell: from the batch, or from the table where an older one is there again."""
+        kinds, rows, slots, times = [], [], [], []
+        for key, (slot, row, time) in shown.items():
+            there = bool(self._held[key])
+            if before[key] or there:
+                kinds.append((UPDATE_AFTER if before[key] else INSERT) if there else DELETE)
+                rows.append(row)
+                slots.append(slot)
+                times.append(time)
+        if not kinds:
+            return None
+        at, old = np.array(rows), np.array(slots)
+        stored = np.flatnonzero(at < 0)
+        chosen = at.copy()
+        chosen[stored] = batch.num_rows + np.arange(len(stored))
+        result = batch.take(np.array(times))
+        columns = []
+        for column in result.schema:
+            held = self._table.array(column.name, old[stored])
+            columns.append(pa.concat_arrays([batch.column(column.name), held]).take(pa.array(chosen)))
+        return replace(result, columns=tuple(columns), kinds=plain(np.array(kinds, np.int8)), offsets=None)
+
+    def _store(self, batch: Batch, touched: dict[bytes, bool], gone: list[int]) -> None:
+        """Writes the rows that came with the batch into the table, and forgets those that went."""
+        fresh = [e for key in touched for e in self._held[key] if e[1] == -1]
+        changed = [e for key in touched for e in self._held[key] if e[1] != -1 and e[2] != -1]
+        fresh.sort(key=lambda e: e[2])  # type: ignore[arg-type,return-value]  rows of the batch
+        self._table.remove(np.array(gone, np.int64))
+        if fresh:
+            rows = np.array([e[2] for e in fresh], np.int64)
+            numbers = pa.array(np.arange(self._next, self._next + len(rows)))
+            self._next += len(rows)
+            keys = [batch.column(k).take(pa.array(rows)) for k in self._node.keys]
+            slots, _ = self._table.slots_for([*keys, numbers], len(rows))
+            for entry, slot in zip(fresh, slots.tolist(), strict=True):
+                entry[1] = slot
+        self._write(batch, fresh + changed)
+        for key in touched:
+            if not self._held[key]:
+                del self._held[key]
+
+    def _write(self, batch: Batch, entries: list[_Entry]) -> None:
+        slots, rows = (np.array([e[n] for e in entries], np.int64) for n in (1, 2))
+        self._table.write(slots, {c.name: batch.column(c.name).take(pa.array(rows)) for c in self._values})
+        self._table.mark(slots)
+        for entry in entries:
+            entry[2] = -1
+
+
+def _add(entries: list[_Entry], row: bytes, i: int) -> tuple[int, int]:
+    """Adds a row of the batch to a key, in the place of the one that it replaces; it is the row to tell."""
+    for entry in entries:
+        if entry[0] == row:
+            entry[2] = i
+            return -1, i
+    entries.append([row, -1, i])
+    return -1, i
+
+
+def _place(entry: _Entry) -> tuple[int, int]:
+    """Where the row of an entry is: its slot, or the row of the batch."""
+    _, slot, row = entry
+    assert isinstance(slot, int)
+    assert isinstance(row, int)
+    return (slot, -1) if row == -1 else (-1, row)
