@@ -252,6 +252,8 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
             return _parenthesised(node, context)
         case exp.Subquery():
             query = bind_query(node.this, context)
+        case exp.TableFromRows() if is_changelog_function(node.this):
+            query = bind_changelog_function(node.this, context, _table_argument)
         case exp.TableFromRows():
             query = windows.bind_table_function(node.this, context, _table_argument)
         case exp.Values():

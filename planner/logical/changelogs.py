@@ -175,14 +175,13 @@ class ToChangelog(LogicalPlan):
 @dataclass(frozen=True)
 class FromChangelog(LogicalPlan):
     """Every row as the change that its column `op` names by a code; the other columns are the row. `kinds` by code. A row
-    whose code is NULL is an error; one whose code is none of them is an error, too, or with `skips` left out."""
+    whose code is NULL, or is none of them, is an error."""
 
     hands_on: ClassVar[bool] = True
 
     input: LogicalPlan
     op: str
     kinds: tuple[tuple[str, str], ...]
-    skips: bool = False
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -198,7 +197,7 @@ class FromChangelog(LogicalPlan):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (self.op, str(self.skips), *(part for kind in self.kinds for part in kind))
+        return (self.op, *(part for kind in self.kinds for part in kind))
 
     def reads(self, outputs: Names, port: int) -> Names:
         return outputs | {self.op}

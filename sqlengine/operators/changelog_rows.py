@@ -70,8 +70,7 @@ class FromChangelogOperator:
         codes = batch.column(self._node.op).cast(pa.string())
         found = pc.index_in(codes, value_set=self._codes)
         known = np.asarray(found.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-        missing = np.asarray(codes.is_null().to_numpy(zero_copy_only=False), np.bool_)
-        bad = missing if self._node.skips else ~known
+        bad = ~known
         rows = self._without_op(_kept(batch, known))
         kinds = self._kinds[found.drop_null().to_numpy(zero_copy_only=False)] if len(found) else np.empty(0, np.int8)
         output: Output = [] if not bad.any() else [(ERROR_PORT, self._failed(batch, np.flatnonzero(bad)))]
@@ -92,7 +91,7 @@ class FromChangelogOperator:
             owner=[self._owner] * len(rows),
             place=[""] * len(rows),
             subject=[f"FROM_CHANGELOG, column '{self._node.op}'"] * len(rows),
-            reason=["received NULL op code" if c is None else f"unknown op code '{c}'" for c in codes],
+            reason=["received NULL op code" if c is None else f"received invalid op code '{c}'" for c in codes],
         )
 
 
