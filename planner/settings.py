@@ -37,7 +37,7 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
     def set_up(node: LogicalPlan) -> LogicalPlan:
         if not isinstance(node, Stateful):
             return node
-        return replace(node, row_by_row=row_by_row and node.folds, ttl_ms=node.ttl_ms or ttl_ms)
+        return replace(node, row_by_row=(row_by_row or node.row_by_row) and node.folds, ttl_ms=node.ttl_ms or ttl_ms)
 
     changed = transform(plan, set_up)
     assert isinstance(changed, type(plan))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -10,7 +11,8 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import STRING, Column
 from planner.binder.scope import Context, Query, did_you_mean, distinct_names
-from planner.logical import FromChangelog, ToChangelog
+from planner.logical import FromChangelog, LogicalPlan, Stateful, ToChangelog
+from planner.rewrite import transform
 
 TableArgument = Callable[[exp.Expression, Context], Query]
 
@@ -65,7 +67,13 @@ def _to(node: exp.Expression, query: Query, op: str, pairs: list[tuple[str, str]
             raise PlanError(f"the op mapping of {_TO} names a change operation twice", position=position_of(node))
         codes[kind] = code
     (column,) = distinct_names((op,), query.plan.schema.names)
-    return Query(ToChangelog(query.plan, Column(column, STRING), tuple(codes.items())), (op, *query.names))
+    plan = transform(query.plan, _row_by_row)
+    return Query(ToChangelog(plan, Column(column, STRING), tuple(codes.items())), (op, *query.names))
+
+
+def _row_by_row(node: LogicalPlan) -> LogicalPlan:
+    """Changes that are rows are told one by one: their number must not depend on where a batch ends."""
+    return replace(node, row_by_row=True) if isinstance(node, Stateful) and node.folds else node
 
 
 def _by_code(named: list[tuple[str, str]], node: exp.Expression) -> dict[str, str]:
@@ -119,5 +127,3 @@ def _pairs(node: exp.Expression) -> list[tuple[str, str]]:
     if not parts or len(texts) != len(parts) or len(texts) % 2:
         raise PlanError("the op mapping is a map of texts: MAP['INSERT', 'I', …]", position=position_of(node))
     return list(zip(texts[::2], texts[1::2], strict=True))
-
-

@@ -12,6 +12,7 @@ from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema, TimeAttribute
 from planner.binder import aggregates, joins, laterals, pool, refusals, windows
 from planner.binder.casts import implicit_cast
+from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
 from planner.binder.scalars import bind_condition, bind_scalar, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted

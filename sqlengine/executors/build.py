@@ -70,7 +70,7 @@ class OperatorFactory:
         rows = isinstance(node.plan, Stateful) and node.plan.row_by_row
         return RowByRowOperator(operator) if rows else operator
 
-    def _build(self, node: PhysicalNode, previous: Operator | None) -> Operator:  # noqa: C901  # a table, case by case
+    def _build(self, node: PhysicalNode, previous: Operator | None) -> Operator:  # a table, case by case
         plan = node.plan
         match plan:
             case RulesPlan():

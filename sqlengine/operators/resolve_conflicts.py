@@ -83,7 +83,8 @@ class ResolveConflictsOperator:
         key, same = (self._encoded(rows, names, count) for names in (self._node.keys, tuple(self._identity)))
         current = {key[p]: _Row(p, same[p], int(s)) for p, s in zip(range(len(due), count), held, strict=True)}
         kinds = self._waiting.columns[_KIND][due].tolist()
-        told, bad = [], list[int]()
+        told: list[tuple[np.int8, int]] = []
+        bad: list[int] = []
         for name, places in _by_key(key[: len(due)]).items():
             left = _compacted([(p, kinds[p] not in (UPDATE_BEFORE, DELETE), same[p]) for p in places])
             told += self._resolve(current.get(name), left, same, bad)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,15 @@ from sqlengine.state.table import KeyedTable
 NUMBER = "#number"
 _NUMBER = BIGINT.with_nullable(False)
 
-# A row of a key: what tells it apart, its slot (-1: it came with this batch), the row of the batch that it is now (-1:
-# as it was).
-_Entry: TypeAlias = list[object]
+
+@dataclass(slots=True)
+class _Entry:
+    """A row of a key: what tells it apart, its slot (-1: it came with this batch), the row of the batch that it is now
+    (-1: as it was)."""
+
+    same: bytes
+    slot: int
+    row: int
 
 
 class UpsertMaterializeOperator:
@@ -59,7 +64,7 @@ class UpsertMaterializeOperator:
         columns = {c.name: self._table.array(c.name, slots) for c in self._node.schema}
         keys, same = self._encoded(columns, len(slots))
         for key, row, slot in zip(keys, same, slots.tolist(), strict=True):
-            self._held.setdefault(key, []).append([row, slot, -1])
+            self._held.setdefault(key, []).append(_Entry(row, slot, -1))
 
     def _encoded(self, columns: dict[str, pa.Array], count: int) -> tuple[list[bytes], list[bytes]]:
         """The key of each row, and what tells it from others of that key."""
@@ -89,14 +94,13 @@ class UpsertMaterializeOperator:
 
     def _take(self, entries: list[_Entry], row: bytes, i: int, gone: list[int]) -> tuple[int, int] | None:
         """Takes a row of a key back; the row to tell, if another is there now, or none."""
-        at = next((n for n, entry in enumerate(entries) if entry[0] == row), None)
+        at = next((n for n, entry in enumerate(entries) if entry.same == row), None)
         if at is None:
             self._counters["rows_without_key"] += 1
             return None
-        _, slot, _ = entries.pop(at)
-        assert isinstance(slot, int)
-        if slot >= 0:
-            gone.append(slot)
+        entry = entries.pop(at)
+        if entry.slot >= 0:
+            gone.append(entry.slot)
         if not entries:
             return -1, i
         return _place(entries[-1]) if at == len(entries) else None
@@ -126,44 +130,40 @@ class UpsertMaterializeOperator:
 
     def _store(self, batch: Batch, touched: dict[bytes, bool], gone: list[int]) -> None:
         """Writes the rows that came with the batch into the table, and forgets those that went."""
-        fresh = [e for key in touched for e in self._held[key] if e[1] == -1]
-        changed = [e for key in touched for e in self._held[key] if e[1] != -1 and e[2] != -1]
-        fresh.sort(key=lambda e: e[2])  # type: ignore[arg-type,return-value]  rows of the batch
+        entries = [e for key in touched for e in self._held[key] if e.row != -1]
+        fresh = sorted((e for e in entries if e.slot == -1), key=lambda e: e.row)
         self._table.remove(np.array(gone, np.int64))
         if fresh:
-            rows = np.array([e[2] for e in fresh], np.int64)
+            rows = np.array([e.row for e in fresh], np.int64)
             numbers = pa.array(np.arange(self._next, self._next + len(rows)))
             self._next += len(rows)
             keys = [batch.column(k).take(pa.array(rows)) for k in self._node.keys]
             slots, _ = self._table.slots_for([*keys, numbers], len(rows))
             for entry, slot in zip(fresh, slots.tolist(), strict=True):
-                entry[1] = slot
-        self._write(batch, fresh + changed)
+                entry.slot = slot
+        self._write(batch, entries)
         for key in touched:
             if not self._held[key]:
                 del self._held[key]
 
     def _write(self, batch: Batch, entries: list[_Entry]) -> None:
-        slots, rows = (np.array([e[n] for e in entries], np.int64) for n in (1, 2))
+        slots, rows = (np.array(n, np.int64) for n in ([e.slot for e in entries], [e.row for e in entries]))
         self._table.write(slots, {c.name: batch.column(c.name).take(pa.array(rows)) for c in self._values})
         self._table.mark(slots)
         for entry in entries:
-            entry[2] = -1
+            entry.row = -1
 
 
 def _add(entries: list[_Entry], row: bytes, i: int) -> tuple[int, int]:
     """Adds a row of the batch to a key, in the place of the one that it replaces; it is the row to tell."""
     for entry in entries:
-        if entry[0] == row:
-            entry[2] = i
+        if entry.same == row:
+            entry.row = i
             return -1, i
-    entries.append([row, -1, i])
+    entries.append(_Entry(row, -1, i))
     return -1, i
 
 
 def _place(entry: _Entry) -> tuple[int, int]:
     """Where the row of an entry is: its slot, or the row of the batch."""
-    _, slot, row = entry
-    assert isinstance(slot, int)
-    assert isinstance(row, int)
-    return (slot, -1) if row == -1 else (-1, row)
+    return (entry.slot, -1) if entry.row == -1 else (-1, entry.row)
