@@ -17,7 +17,7 @@ from sqlengine.cli_letters import dead_letters
 from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
 from sqlengine.config import Config, data_folder, token_from
-from sqlengine.state.store import Fsync
+from sqlengine.durability import Fsync
 
 
 class Group(click.Group):

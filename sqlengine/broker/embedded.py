@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from sqlengine.broker import compaction, retention
 from sqlengine.broker.base import Appended, Column, Records, TopicInfo, check_topic_name
@@ -21,8 +20,8 @@ from sqlengine.broker.reading import Limits
 from sqlengine.broker.shard import Options, ShardLog
 from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
 from sqlengine.broker.waking import Arrivals, Flusher
+from sqlengine.durability import Fsync
 
-Fsync = Literal["none", "interval", "epoch"]
 _MAX_WRITER_BYTES = 1000
 
 

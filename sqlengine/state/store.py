@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from parser.errors import ServiceError
+from sqlengine.durability import Fsync
 from sqlengine.state.columns import IntArray
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
 
@@ -24,7 +25,6 @@ STORE_FORMAT: Final = 1
 
 # Anything that JSON can say; the store does not look into it.
 Position: TypeAlias = Mapping[str, object]
-Fsync: TypeAlias = Literal["none", "interval", "epoch"]
 
 # Below so many rows a table's deltas are not worth folding.
 _FOLD_AT_LEAST = 4096

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from sqlengine.broker.base import Broker, Records, is_system
-from sqlengine.broker.embedded import EmbeddedBroker, Fsync
+from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
+from sqlengine.durability import Fsync
 from tests.support import PATIENCE_S, eventually
 
 
