@@ -10,6 +10,7 @@ from planner.logical.changelogs import DropUpdateBefore, FromChangelog, Normaliz
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
 from planner.logical.joins import BinaryJoin, Equality, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
+from planner.logical.ranks import Frame, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
 from planner.logical.windows import WINDOW_COLUMNS, AggregateCall, Tumble, WindowAggregate, WindowAssign
 
@@ -21,6 +22,7 @@ __all__ = [
     "DropUpdateBefore",
     "Equality",
     "Filter",
+    "Frame",
     "FromChangelog",
     "GroupAggregate",
     "Join",
@@ -28,12 +30,17 @@ __all__ = [
     "LogicalPlan",
     "Names",
     "Normalize",
+    "Over",
+    "OverCall",
     "Project",
+    "Rank",
     "Scan",
     "SetOperation",
     "Sink",
+    "SortKey",
     "Stateful",
     "TableFunction",
+    "TemporalSort",
     "ToChangelog",
     "Tumble",
     "Union",

@@ -77,6 +77,10 @@ class LogicalPlan:
         """Names of all functions that the node itself calls."""
         return frozenset(n.function for e in self.expressions for n in walk(e) if isinstance(n, Call))
 
+    def pruned(self, wanted: Names) -> Self:
+        """The node without what nobody wants of the columns that it makes itself, where it can leave them out."""
+        return self
+
     def reads(self, outputs: Names, port: int) -> Names:
         """Columns of input `port` that the node reads to give `outputs`."""
         return frozenset(self.inputs[port].schema.names)

@@ -27,6 +27,7 @@ def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
         return node
     if isinstance(node, Project):
         return _project(node, wanted)
+    node = node.pruned(wanted)
     read = [node.reads(wanted, port) for port in range(len(node.inputs))]
     below = [_prune(source, names) for source, names in zip(node.inputs, read, strict=True)]
     if node.whole or (isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)):

@@ -1,0 +1,217 @@
+"""OVER, QUALIFY, ORDER BY and LIMIT: what a query computes over its rows in an order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
+from planner.binder import pool
+from planner.binder.scope import Place
+from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
+from planner.scalar import ColumnRef, Literal, Scalar
+from udf.aggregates import bind_aggregate, is_aggregate
+
+Bind = Callable[[exp.Expression], Scalar]
+
+NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+_SHARES = frozenset({"PERCENT_RANK", "CUME_DIST"})
+_NEIGHBOURS = frozenset({"LAG", "LEAD"})
+# Functions that stand with OVER only.
+FUNCTIONS = NUMBERING | _SHARES | _NEIGHBOURS | {"NTILE"}
+
+_NUMBER = BIGINT.with_nullable(False)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What stands behind OVER."""
+
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    frame: Frame
+
+
+class OverCalls:
+    """The OVER calls of one query. `column` gives the column that stands for one; `plan` then computes them over the
+    query's plan. Calls over one window are one operation."""
+
+    def __init__(self, node: exp.Select) -> None:
+        self._named = {w.this.name: w for w in node.args.get("windows") or ()}
+        self._computed: dict[str, Scalar] = {}  # columns that windows read, by name
+        self._calls: dict[_Window, dict[str, OverCall]] = {}
+        self._places: dict[_Window, exp.Expression] = {}
+
+    @property
+    def names(self) -> set[str]:
+        """The columns that the calls give."""
+        return {c.name for calls in self._calls.values() for c in calls.values()}
+
+    def column(self, node: exp.Window, bind: Bind) -> ColumnRef:
+        """The column of a call; `bind` binds what stands in it. PlanError for what no function takes."""
+        window = self._window(node, bind)
+        self._places.setdefault(window, node)
+        call = self._call(node, window, bind)
+        held = self._calls.setdefault(window, {})
+        found = held.setdefault(str(replace(call, name="")), call)
+        return pool.column(found.name, found.type)
+
+    def plan(self, below: LogicalPlan) -> LogicalPlan:
+        """The query's plan with the calls' columns behind its own."""
+        if not self._calls:
+            return below
+        own = [(c.name, pool.column(c.name, c.type)) for c in below.schema]
+        added = [(n, e) for n, e in self._computed.items() if n not in below.schema.names]
+        plan: LogicalPlan = Project(below, (*own, *added)) if added else below
+        for window, calls in self._calls.items():
+            place = position_of(self._places[window])
+            plan = Over(plan, window.partition, window.order, window.frame, tuple(calls.values()), place)
+        return plan
+
+    # ---- one call ----------------------------------------------------------------------------------------------
+
+    def _window(self, node: exp.Window, bind: Bind) -> _Window:
+        source = self._resolved(node)
+        partition = tuple(self._read(bind(e)) for e in source.args.get("partition_by") or ())
+        order = sort_keys(source.args.get("order"), lambda e: self._read(bind(e)))
+        return _Window(partition, order, _frame(source.args.get("spec"), order, bind))
+
+    def _resolved(self, node: exp.Window) -> exp.Window:
+        """The window itself, also where it is named."""
+        alias = node.args.get("alias")
+        if alias is None:
+            return node
+        found = self._named.get(alias.name)
+        if found is None:
+            raise PlanError(f"unknown window '{alias.name}'", position=position_of(node))
+        plain = self._resolved(found) if found.args.get("alias") is not None else found
+        if not isinstance(plain, exp.Window):
+            raise PlanError(f"'{alias.name}' is no window", position=position_of(node))
+        return plain
+
+    def _read(self, value: Scalar) -> str:
+        """The name of a column with the value."""
+        if isinstance(value, ColumnRef):
+            return value.name
+        known = next((n for n, e in self._computed.items() if e.digest == value.digest), None)
+        name = known or f"window${len(self._computed)}"
+        self._computed[name] = value
+        return name
+
+    def _call(self, node: exp.Window, window: _Window, bind: Bind) -> OverCall:
+        call = node.this
+        name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+        fresh = f"over${sum(map(len, self._calls.values()))}"
+        if name in NUMBERING or name in _SHARES:
+            _takes(call, name, 0, 0)
+            return OverCall(fresh, name, (), (_NUMBER if name in NUMBERING else DOUBLE.with_nullable(False)))
+        if name == "NTILE":
+            _takes(call, name, 1, 1)
+            return OverCall(fresh, name, (), _NUMBER, constants=(_constant(bind(call.expressions[0]), call),))
+        if name in _NEIGHBOURS:
+            return self._neighbour(fresh, name, call, bind)
+        if not is_aggregate(name):
+            raise UnsupportedError(f"{name or 'this call'} cannot stand with OVER", position=position_of(node))
+        return self._aggregate(fresh, name, call, bind)
+
+    def _neighbour(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
+        _takes(call, name, 1, 3)
+        value, *more = [bind(e) for e in call.expressions]
+        offset = _constant(more[0], call) if more else 1
+        kind = value.type.as_attribute(TimeAttribute.NONE)
+        if len(more) < 2:
+            return OverCall(fresh, name, (self._read(value),), kind.with_nullable(True), kind, (offset,))
+        default = more[1]
+        nullable = kind.nullable or default.type.nullable
+        arguments = (self._read(value), self._read(default))
+        return OverCall(fresh, name, arguments, kind.with_nullable(nullable), kind, (offset,))
+
+    def _aggregate(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
+        first = call.expressions[0] if call.expressions else None
+        if isinstance(first, exp.Star) or first is None:
+            return OverCall(fresh, name, (), bind_aggregate(name, ()).result_type)
+        nodes = first.expressions if isinstance(first, exp.Distinct) else call.expressions
+        if isinstance(first, exp.Distinct) and name not in ("MIN", "MAX"):
+            name += " DISTINCT"
+        if len(nodes) != 1:
+            raise UnsupportedError(f"{name} with several arguments and OVER is not supported", position=position_of(call))
+        value = bind(nodes[0])
+        kind = value.type.as_attribute(TimeAttribute.NONE)
+        try:
+            result = bind_aggregate(name, (kind,), grouped=True).result_type
+        except PlanError as error:
+            raise error.at(position_of(call)) from None
+        return OverCall(fresh, name, (self._read(value),), result, kind)
+
+
+def sort_keys(node: exp.Expression | None, column: Callable[[exp.Expression], str]) -> tuple[SortKey, ...]:
+    """ORDER BY as keys; `column` names the column of an expression."""
+    keys: dict[str, SortKey] = {}
+    for item in node.expressions if node is not None else ():
+        name = column(item.this)
+        descending = bool(item.args.get("desc"))
+        nulls = item.args.get("nulls_first")
+        keys.setdefault(name, SortKey(name, descending, (not descending) if nulls is None else bool(nulls)))
+    return tuple(keys.values())
+
+
+def _frame(node: exp.Expression | None, order: Sequence[SortKey], bind: Bind) -> Frame:
+    if node is None:
+        return Frame()
+    position = position_of(node)
+    is_rows = node.args.get("kind") == "ROWS"
+    if node.args.get("end") not in (None, "CURRENT ROW", "CURRENT_ROW") or node.args.get("exclude"):
+        raise UnsupportedError("an OVER frame must end with CURRENT ROW", position=position)
+    start, side = node.args.get("start"), node.args.get("start_side")
+    if start in ("CURRENT ROW", "CURRENT_ROW"):
+        return Frame(is_rows, 0)
+    if side != "PRECEDING":
+        raise UnsupportedError("an OVER frame must begin before the current row", position=position)
+    if start == "UNBOUNDED":
+        return Frame(is_rows)
+    assert isinstance(start, exp.Expression)
+    value = bind(start)
+    wanted = value.type.is_integer if is_rows else value.type.root is Root.INTERVAL_DAY_TIME
+    if not isinstance(value, Literal) or not isinstance(value.value, int) or not wanted or value.value < 0:
+        what = "a number of rows" if is_rows else "an interval of days to seconds"
+        raise PlanError(f"the frame must begin {what} before the current row", position=position)
+    return Frame(is_rows, value.value)
+
+
+def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:
+    count = len(call.expressions)
+    if not least <= count <= most:
+        takes = "no argument" if not most else f"{least} argument" if most == 1 else f"{least} to {most} arguments"
+        raise PlanError(f"{name} takes {takes}", position=position_of(call))
+
+
+def _constant(value: Scalar, node: exp.Expression) -> int:
+    if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < 0:
+        raise PlanError("a whole number is expected here", position=position_of(node))
+    return value.value
+
+
+def has_over(nodes: Iterable[exp.Expression]) -> bool:
+    """Whether an OVER call stands in one of the expressions, subqueries left out."""
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Window):
+            return True
+        if not isinstance(node, exp.Subquery | exp.Query):
+            stack += node.iter_expressions()
+    return False
+
+
+
+def in_window(node: exp.Expression, place: Place) -> Scalar:
+    """An OVER call where the query lets one stand."""
+    found = place.special(node) if place.special is not None else None
+    if found is None:
+        hint = "select it in a query below, and use its column here"
+        raise PlanError(f"OVER cannot stand in {place.clause}", hint=hint, position=position_of(node))
+    return found

@@ -1,0 +1,223 @@
+"""Rows by their rank in an order: Top-N, deduplication, LIMIT, and sorting by time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from parser.errors import Position
+from parser.types import BIGINT, Column, DataType, Schema
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, Stateful
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One column to sort by; NULL is smaller than everything unless it is said otherwise."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        nulls = "" if self.nulls_first is not self.descending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{self.column}{' DESC' if self.descending else ''}{nulls}"
+
+
+@dataclass(frozen=True)
+class Rank(Stateful):
+    """Of each `partition`, the rows that have the ranks `start` to `end` (counted from 1) in the order of `order`; rows
+    that are equal in it in the order of their arrival. `rank_name` is the column with the rank behind the input's columns;
+    None where nobody reads it.
+
+    Where the order is one time attribute, only the first row is wanted and rows only come, it is *deduplication*: of rows
+    with the same time the first counts, and descending the last, and a row that takes the place of another updates it."""
+
+    whole: ClassVar[bool] = True
+
+    input: LogicalPlan
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    start: int
+    end: int
+    rank_name: str | None = None
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        rank = () if self.rank_name is None else (Column(self.rank_name, BIGINT.with_nullable(False)),)
+        return Schema((*self.input.schema.columns, *rank))
+
+    @property
+    def label(self) -> str:
+        by = f" of each {', '.join(self.partition)}" if self.partition else ""
+        order = f" by {', '.join(map(str, self.order))}" if self.order else ""
+        rank = f" AS {self.rank_name}" if self.rank_name else ""
+        return f"{self.start} to {self.end}{by}{order}{rank}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.partition, "|", *map(str, self.order), "|", str(self.start), str(self.end), str(self.rank_name))
+
+    def pruned(self, wanted: Names) -> Self:
+        return self if self.rank_name in wanted else replace(self, rank_name=None)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return (outputs - {self.rank_name or ""}) | set(self.partition) | {k.column for k in self.order}
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.partition
+
+    @cached_property
+    def deduplicates(self) -> bool:
+        """Whether it is deduplication."""
+        if self.start != 1 or self.end != 1 or len(self.order) != 1 or self.input.changes or self.rank_name is not None:
+            return False
+        kind = self.input.schema.type(self.order[0].column)
+        return kind.is_rowtime or kind.is_proctime
+
+    @property
+    def keeps_first_arrived(self) -> bool:
+        """Whether what came once stays: the first row by processing time, or the first rows in no order."""
+        if self.input.changes:
+            return False
+        if not self.order:
+            return True
+        return self.deduplicates and not self.order[0].descending and self.input.schema.type(self.order[0].column).is_proctime
+
+    @cached_property
+    def changes(self) -> Changes:
+        if self.keeps_first_arrived:
+            return Changes.NONE
+        if self.deduplicates:
+            return Changes.UPDATES
+        return Changes.ALL if self.rank_name is not None else Changes.DELETES
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        if self.start == self.end:
+            return (frozenset(self.partition),)
+        own = () if self.rank_name is None else (frozenset((*self.partition, self.rank_name)),)
+        return (*own, *self.input.upsert_keys)
+
+
+@dataclass(frozen=True)
+class TemporalSort(Stateful):
+    """Rows in the order of `order`, whose first column is a time attribute, ascending: by the time of events they come
+    once the watermark has passed them."""
+
+    whole: ClassVar[bool] = True
+    folds: ClassVar[bool] = False
+
+    input: LogicalPlan
+    order: tuple[SortKey, ...]
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def label(self) -> str:
+        return f"by {', '.join(map(str, self.order))}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(map(str, self.order))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs | {k.column for k in self.order}
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return ()
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rows that an OVER call sees up to the current one: `rows` of them (ROWS), or those of the last `rows` ms
+    (RANGE); None: all that came before."""
+
+    is_rows: bool = False
+    preceding: int | None = None
+
+    def __str__(self) -> str:
+        start = "UNBOUNDED" if self.preceding is None else str(self.preceding)
+        return f"{'ROWS' if self.is_rows else 'RANGE'} {start} PRECEDING"
+
+
+@dataclass(frozen=True)
+class OverCall:
+    """One function over the frame. `arguments` are the input's columns that it reads, `constants` what stands as a literal
+    in the text (the offset of LAG, the N of NTILE); `name` and `type` are those of the result column."""
+
+    name: str
+    function: str
+    arguments: tuple[str, ...]
+    type: DataType
+    argument_type: DataType | None = None
+    constants: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        args = ", ".join((*self.arguments, *map(str, self.constants)))
+        return f"{self.function}({args}) AS {self.name}"
+
+
+@dataclass(frozen=True)
+class Over(Stateful):
+    """Each row with the values of `calls` over the rows of its `partition` up to it in the order of `order`, within
+    `frame`. Output: the input's columns, then those of the calls."""
+
+    whole: ClassVar[bool] = True
+
+    input: LogicalPlan
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    frame: Frame
+    calls: tuple[OverCall, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.columns, *(Column(c.name, c.type) for c in self.calls)))
+
+    @property
+    def label(self) -> str:
+        by = f"PARTITION BY {', '.join(self.partition)} " if self.partition else ""
+        order = f"ORDER BY {', '.join(map(str, self.order))} " if self.order else ""
+        return f"{', '.join(map(str, self.calls))} OVER ({by}{order}{self.frame})"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        calls = (f"{c} {c.type}" for c in self.calls)
+        return (*self.partition, "|", *map(str, self.order), "|", str(self.frame), "|", *calls)
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return frozenset(c.function for c in self.calls)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        own = {c.name for c in self.calls}
+        keys = {*self.partition, *(k.column for k in self.order)}
+        return (outputs - own) | keys | {a for c in self.calls for a in c.arguments}
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.partition
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys

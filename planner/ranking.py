@@ -1,0 +1,155 @@
+"""Recognises Top-N: a filter on the ROW_NUMBER of an OVER, which as such streams have only for time.
+
+SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n <= 3 AND v > 0
+
+Filter (n <= 3 AND v > 0)                 Filter (v > 0)
+  Project …, over$0 AS n                    Project …, over$0 AS n
+    Over ROW_NUMBER() AS over$0 …             Rank 1 to 3 of each k by v DESC AS over$0
+      Scan t                                    Scan t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from parser.errors import PlanError, UnsupportedError
+from planner.logical import Filter, LogicalPlan, Over, Project, Rank
+from planner.rewrite import conjunction, conjuncts, transform
+from planner.scalar import Call, ColumnRef, Literal, Scalar
+
+P = TypeVar("P", bound=LogicalPlan)
+
+_MOST = 2**31 - 1
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Wanted ranks."""
+
+    start: int = 1
+    end: int = _MOST
+
+
+def ranked(plan: P) -> P:
+    """The plan with every Top-N as a `Rank`. PlanError for an OVER that is none and whose order is no time."""
+    changed = transform(plan, _rewritten)
+    _check(changed)
+    assert isinstance(changed, type(plan))
+    return changed
+
+
+def _rewritten(node: LogicalPlan) -> LogicalPlan:
+    if not isinstance(node, Filter):
+        return node
+    for name in sorted({c.name for part in conjuncts(node.predicate) for c in _columns(part)}):
+        found = _numbered(node.input, name)
+        if found is not None:
+            over, chain = found
+            return _as_rank(node, name, over, chain)
+    return node
+
+
+def _columns(part: Scalar) -> Iterable[ColumnRef]:
+    if isinstance(part, Call) and (part.function in _FLIPPED or part.function == "BETWEEN"):
+        return (a for a in part.args if isinstance(a, ColumnRef))
+    return ()
+
+
+def _numbered(plan: LogicalPlan, column: str) -> tuple[Over, list[LogicalPlan]] | None:
+    """The OVER whose only call is the ROW_NUMBER that `column` is, and what lies above it, outermost first."""
+    chain: list[LogicalPlan] = []
+    while isinstance(plan, Project | Filter):
+        if isinstance(plan, Project):
+            item = dict(plan.items).get(column)
+            if not isinstance(item, ColumnRef):
+                return None
+            column = item.name
+        chain.append(plan)
+        (plan,) = plan.inputs
+    if isinstance(plan, Over) and len(plan.calls) == 1 and plan.calls[0].name == column:
+        return (plan, chain) if plan.calls[0].function in ("ROW_NUMBER", "RANK", "DENSE_RANK") else None
+    return None
+
+
+def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) -> LogicalPlan:
+    bounds, rest = _Bounds(), []
+    for part in conjuncts(node.predicate):
+        narrowed = _narrowed(bounds, part, column)
+        if narrowed is None:
+            rest.append(part)
+        else:
+            bounds = narrowed
+    if bounds.end == _MOST:
+        return node
+    call = over.calls[0]
+    if call.function != "ROW_NUMBER":
+        hint = "use ROW_NUMBER()"
+        raise UnsupportedError(f"Top-N by {call.function} is not supported", hint=hint, position=over.position)
+    start = max(bounds.start, 1)
+    plan: LogicalPlan = Rank(over.input, over.partition, over.order, start, max(bounds.end, start - 1), call.name)
+    for above in reversed(chain):
+        plan = above.with_inputs((plan,))
+    return replace(node, input=plan, predicate=conjunction(rest)) if rest else plan
+
+
+def _narrowed(bounds: _Bounds, part: Scalar, column: str) -> _Bounds | None:
+    """The bounds with one more condition; None if it says nothing of the rank."""
+    if not isinstance(part, Call):
+        return None
+    if part.function == "BETWEEN":
+        value, low, high = part.args
+        if _is(value, column) and _number(low) is not None and _number(high) is not None:
+            return _Bounds(max(bounds.start, _number(low) or 0), min(bounds.end, _number(high) or 0))
+        return None
+    if part.function not in _FLIPPED or len(part.args) != 2:
+        return None
+    left, right = part.args
+    operator = part.function if _is(left, column) else _FLIPPED[part.function]
+    number = _number(right) if _is(left, column) else _number(left)
+    if number is None or not (_is(left, column) or _is(right, column)):
+        return None
+    start, end = {
+        "<": (1, number - 1),
+        "<=": (1, number),
+        ">": (number + 1, _MOST),
+        ">=": (number, _MOST),
+        "=": (number, number),
+    }[operator]
+    return _Bounds(max(bounds.start, start), min(bounds.end, end))
+
+
+def _is(value: Scalar, column: str) -> bool:
+    """Whether it is the column, perhaps in a wider type."""
+    while isinstance(value, Call) and value.function == "CAST":
+        (value,) = value.args
+    return isinstance(value, ColumnRef) and value.name == column
+
+
+def _number(value: Scalar) -> int | None:
+    while isinstance(value, Call) and value.function == "CAST":
+        (value,) = value.args
+    return value.value if isinstance(value, Literal) and isinstance(value.value, int) else None
+
+
+def _check(plan: LogicalPlan) -> None:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.inputs
+        if isinstance(node, Over) and not _is_in_time(node):
+            raise PlanError(
+                "OVER over a stream must be ordered by a time attribute, ascending",
+                detail=f"it is ordered by {', '.join(map(str, node.order)) or 'nothing'}",
+                hint="for the first rows of an order filter by ROW_NUMBER() in a query above: WHERE n <= 10",
+                position=node.position,
+            )
+
+
+def _is_in_time(node: Over) -> bool:
+    if len(node.order) != 1 or node.order[0].descending:
+        return False
+    kind = node.input.schema.type(node.order[0].column)
+    return kind.is_rowtime or kind.is_proctime

@@ -1,0 +1,32 @@
+"""The order of rows by several columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.logical import SortKey
+from sqlengine.state.columns import IntArray
+
+
+def codes(key: SortKey, column: pa.Array) -> IntArray:
+    """A number for each value, so that numbers are in the order of the key; equal values have equal numbers. Texts are
+    compared by their UTF-8 bytes; NaN is greater than all numbers."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_temporal(column.type):
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    placement = "at_start" if key.nulls_first is not key.descending else "at_end"
+    ranks = pc.rank(column, sort_keys="ascending", null_placement=placement, tiebreaker="dense")
+    found: IntArray = np.asarray(ranks).astype(np.int64)
+    return -found if key.descending else found
+
+
+def order(keys: Sequence[SortKey], columns: Sequence[pa.Array], groups: IntArray, ties: IntArray) -> IntArray:
+    """The indices of rows by group, then by the keys, whose values are `columns`, then by `ties`."""
+    by = [codes(k, c) for k, c in zip(keys, columns, strict=True)]
+    sorted_: IntArray = np.lexsort([ties, *reversed(by), groups])
+    return sorted_
