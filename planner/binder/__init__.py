@@ -16,7 +16,7 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
-from planner.binder import calls, json_calls, nested, operators
+from planner.binder import calls, json_calls, nested, operators, over
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
@@ -24,12 +24,13 @@ from planner.binder.scope import Context, Load
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
+from planner.ranking import ranked
 from planner.settings import configured
 from planner.zones import in_zone
 
 __all__ = ["Bound", "bind"]
 
-for _module in (operators, calls, json_calls, nested):
+for _module in (operators, calls, json_calls, nested, over):
     _module.install()
 
 # Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.
@@ -53,9 +54,9 @@ def bind(
         refuse(statement)
         context = Context(catalog, settings, job, place, load=load)
         bound = _bind(statement, context)
-        return (
-            tuple(configured(in_zone(s, context.zone), settings) for s in bound) if isinstance(bound, tuple) else bound
-        )
+        if not isinstance(bound, tuple):
+            return bound
+        return tuple(configured(in_zone(ranked(s), context.zone), settings) for s in bound)
     except RecursionError:
         raise too_deep(statement.position) from None
 

@@ -12,6 +12,7 @@ from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, Column, DataType, Schema, TimeAttribute
 from planner.binder import grouping_sets, literals, pool, refusals, windows
 from planner.binder.calls import function_call, user_arguments, user_function
+from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.catalog import Catalog, Function
@@ -69,8 +70,9 @@ class Grouping:
     """One query with GROUP BY. Expressions of its select list and HAVING are bound first, which finds the aggregates;
     `plan` then gives the input of the select list."""
 
-    def __init__(self, node: exp.Select, plan: LogicalPlan, scope: Scope, context: Context) -> None:
+    def __init__(self, node: exp.Select, plan: LogicalPlan, scope: Scope, context: Context, overs: OverCalls) -> None:
         self.input = plan
+        self.overs = overs
         self.context = context
         self.place = Place(context, scope, "SELECT", self._special)
         self.below: dict[str, Scalar] = {}  # columns that the aggregate reads
@@ -95,7 +97,7 @@ class Grouping:
         """The expression over the aggregate's columns. These have names that the input has not, except for grouped
         columns, which are replaced wherever they are."""
         replaced = replace_where(value, lambda e: self.grouped.get(e.digest))
-        unknown = columns_of(replaced) - self.results - {c.name for c in self.grouped.values()}
+        unknown = columns_of(replaced) - self.results - self.overs.names - {c.name for c in self.grouped.values()}
         if unknown:
             raise _not_grouped(min(unknown), node)
         return replaced
@@ -232,6 +234,8 @@ class Grouping:
 
     def _special(self, node: exp.Expression) -> Scalar | None:
         """An aggregate or a bound of the legacy window, as the aggregate's column; None if it is neither."""
+        if isinstance(node, exp.Window):
+            return self.overs.column(node, self.bind)
         condition = None
         call = node
         if isinstance(node, exp.Filter):
@@ -357,11 +361,15 @@ def _of(copies: Mapping[str, str], name: str | None) -> str | None:
 class Ungrouped:
     """A query without GROUP BY: its select list is bound over the input itself."""
 
-    def __init__(self, scope: Scope, context: Context) -> None:
-        self.place = Place(context, scope, "SELECT")
+    def __init__(self, scope: Scope, context: Context, overs: OverCalls) -> None:
+        self.place = Place(context, scope, "SELECT", self._special)
+        self._overs = overs
 
     def bind(self, node: exp.Expression) -> Scalar:
         return bind_scalar(node, self.place)
 
     def above(self, column: ColumnRef, node: exp.Expression) -> Scalar:
         return column
+
+    def _special(self, node: exp.Expression) -> Scalar | None:
+        return self._overs.column(node, self.bind) if isinstance(node, exp.Window) else None

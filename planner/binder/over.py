@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
+from parser.types import BIGINT, DOUBLE, Root, TimeAttribute
 from planner.binder import pool
+from planner.binder.scalars import BINDERS
 from planner.binder.scope import Place
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
 from planner.scalar import ColumnRef, Literal, Scalar
@@ -21,8 +22,6 @@ Bind = Callable[[exp.Expression], Scalar]
 NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _SHARES = frozenset({"PERCENT_RANK", "CUME_DIST"})
 _NEIGHBOURS = frozenset({"LAG", "LEAD"})
-# Functions that stand with OVER only.
-FUNCTIONS = NUMBERING | _SHARES | _NEIGHBOURS | {"NTILE"}
 
 _NUMBER = BIGINT.with_nullable(False)
 
@@ -138,7 +137,9 @@ class OverCalls:
         if isinstance(first, exp.Distinct) and name not in ("MIN", "MAX"):
             name += " DISTINCT"
         if len(nodes) != 1:
-            raise UnsupportedError(f"{name} with several arguments and OVER is not supported", position=position_of(call))
+            raise UnsupportedError(
+                f"{name} with several arguments and OVER is not supported", position=position_of(call)
+            )
         value = bind(nodes[0])
         kind = value.type.as_attribute(TimeAttribute.NONE)
         try:
@@ -206,6 +207,10 @@ def has_over(nodes: Iterable[exp.Expression]) -> bool:
             stack += node.iter_expressions()
     return False
 
+
+def install() -> None:
+    """Makes `bind_scalar` know OVER."""
+    BINDERS[exp.Window] = in_window
 
 
 def in_window(node: exp.Expression, place: Place) -> Scalar:

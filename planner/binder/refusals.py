@@ -14,8 +14,10 @@ AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n)
 WINDOW_BOUNDS = frozenset({"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"})
 
 _KNOWN = f"{', '.join(sorted(AGGREGATES))} are there"
+# Functions that stand with OVER only.
+OVER_FUNCTIONS = frozenset("ROW_NUMBER RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD".split())
 _OTHER_AGGREGATES = dict.fromkeys(
-    "RANK DENSE_RANK ROW_NUMBER CUME_DIST PERCENT_RANK NTILE LEAD LAG SUM0 APPROX_COUNT_DISTINCT".split(),
+    "SUM0 APPROX_COUNT_DISTINCT".split(),
     _KNOWN,
 )
 _TUMBLE = "use TUMBLE"
@@ -31,7 +33,13 @@ _OTHER_WINDOWS = {
 }
 # Names of calls that are no scalar functions.
 NOT_SCALAR = (
-    AGGREGATES | FUNCTIONS | WINDOW_BOUNDS | {"TUMBLE"} | frozenset(_OTHER_AGGREGATES) | frozenset(_OTHER_WINDOWS)
+    AGGREGATES
+    | FUNCTIONS
+    | OVER_FUNCTIONS
+    | WINDOW_BOUNDS
+    | {"TUMBLE"}
+    | frozenset(_OTHER_AGGREGATES)
+    | frozenset(_OTHER_WINDOWS)
 )
 
 _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
@@ -95,6 +103,9 @@ def of_special(node: exp.Expression, clause: str) -> PlanError:
     if name in AGGREGATES:
         hint = "filter aggregates with HAVING" if clause == "WHERE" else "aggregate in a query below"
         return PlanError(f"the aggregate {name} cannot stand in {clause}", hint=hint, position=position_of(node))
+    if name in OVER_FUNCTIONS:
+        hint = f"write {name}(…) OVER (PARTITION BY … ORDER BY …)"
+        return PlanError(f"{name} stands with OVER only", hint=hint, position=position_of(node))
     if name in FUNCTIONS:
         return PlanError(f"{name} stands outside of a query with GROUP BY", position=position_of(node))
     hint = "group by TUMBLE(time column, size) in the same query"
@@ -110,11 +121,6 @@ def check_arguments(node: exp.Expression) -> None:
 
 
 _CLAUSES = {
-    "windows": ("WINDOW", "aggregate by windows: GROUP BY TUMBLE(…)"),
-    "qualify": ("QUALIFY", "filter in a query above"),
-    "order": ("ORDER BY", "order the rows where they are read: a stream has no end"),
-    "limit": ("LIMIT", "stop the job when there is enough"),
-    "offset": ("OFFSET", "filter by a column"),
     "laterals": ("LATERAL", "use scalar functions"),
     "version": ("FOR SYSTEM_TIME AS OF", "put what is joined into the events"),
     "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE …) per column"),

@@ -10,10 +10,11 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema, TimeAttribute
-from planner.binder import aggregates, joins, laterals, pool, refusals, windows
+from planner.binder import aggregates, joins, laterals, ordering, pool, refusals, windows
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
-from planner.binder.scalars import bind_condition, bind_scalar, qualifiers
+from planner.binder.over import OverCalls
+from planner.binder.scalars import as_condition, bind_condition, bind_scalar, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.catalog import Table, View
@@ -29,6 +30,16 @@ def bind_query(node: exp.Expression, context: Context) -> Query:
     """Any query: SELECT, VALUES, UNION ALL, one in parentheses, with common tables before it."""
     context = _common_tables(node, context)
     refusals.check_clauses(node)
+    query = _bound(node, context)
+    if isinstance(node, exp.Select) or not ordering.is_ordered(node):
+        return query
+    ordered = ordering.Ordering(node, query.names)
+    ordered.bind()
+    return ordered.applied(query)
+
+
+def _bound(node: exp.Expression, context: Context) -> Query:
+    """A query without what stands behind it; that of a SELECT may name what it does not give."""
     match node:
         case exp.Select():
             return _select(node, context)
@@ -179,16 +190,35 @@ def _select(node: exp.Select, context: Context) -> Query:
     if where is not None:
         predicate = bind_condition(where.this, Place(context, scope, "WHERE"))
         plan = Filter(plan, predicate, context.salt((predicate,)))
+    overs = OverCalls(node)
     grouping = (
-        aggregates.Grouping(node, plan, scope, context) if aggregates.is_aggregated(node, context.catalog) else None
+        aggregates.Grouping(node, plan, scope, context, overs)
+        if aggregates.is_aggregated(node, context.catalog)
+        else None
     )
-    binder = grouping or aggregates.Ungrouped(scope, context)
+    binder = grouping or aggregates.Ungrouped(scope, context, overs)
     items = [item for e in node.expressions for item in _items(e, binder, scope)]
+    names, values = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items)), [v for _, v in items]
+    qualify = node.args.get("qualify")
+    condition = None if qualify is None else as_condition(binder.bind(qualify.this), qualify, "QUALIFY")
+    ordered = ordering.Ordering(node, names, values)
+    ordered.bind(binder.bind)
     if grouping is not None:
         plan = grouping.plan(node.args.get("having"))
-    names = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items))
-    query = _projected(plan, names, [value for _, value in items], context)
-    return _distinct(query) if node.args.get("distinct") else query
+    plan = overs.plan(plan)
+    if condition is not None:
+        plan = Filter(plan, condition, context.salt((condition,)))
+    if node.args.get("distinct"):
+        _check_distinct(ordered)
+        return ordered.applied(_distinct(_projected(plan, names, values, context)))
+    query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
+    return ordered.applied(Query(query.plan, names))
+
+
+def _check_distinct(ordered: ordering.Ordering) -> None:
+    if ordered.hidden:
+        message = "ORDER BY of SELECT DISTINCT names what is not selected"
+        raise PlanError(message, position=position_of(ordered.node.args["order"]))
 
 
 def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scalar], context: Context) -> Query:

@@ -32,7 +32,7 @@ class Rank(Stateful):
     None where nobody reads it.
 
     Where the order is one time attribute, only the first row is wanted and rows only come, it is *deduplication*: of rows
-    with the same time the first counts, and descending the last, and a row that takes the place of another updates it."""
+    with the same time the first counts, and descending the last."""
 
     whole: ClassVar[bool] = True
 
@@ -81,21 +81,30 @@ class Rank(Stateful):
         return kind.is_rowtime or kind.is_proctime
 
     @property
-    def keeps_first_arrived(self) -> bool:
-        """Whether what came once stays: the first row by processing time, or the first rows in no order."""
+    def keeps_first(self) -> bool:
+        """Whether what came once stays: the first row by time, or the first rows in no order."""
         if self.input.changes:
             return False
-        if not self.order:
-            return True
-        return self.deduplicates and not self.order[0].descending and self.input.schema.type(self.order[0].column).is_proctime
+        return not self.order or (self.deduplicates and not self.order[0].descending)
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether it is deduplication that keeps the first row by the time of events, which is known by the watermark."""
+        first = self.deduplicates and not self.order[0].descending
+        return first and self.input.schema.type(self.order[0].column).is_rowtime
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether a row in the place of another is told as an update of that."""
+        return self.rank_name is not None or self.start > 1 or (self.end == 1 and not self.input.changes)
 
     @cached_property
     def changes(self) -> Changes:
-        if self.keeps_first_arrived:
+        if self.keeps_first:
             return Changes.NONE
-        if self.deduplicates:
+        if not self.input.changes and self.start == self.end == 1:
             return Changes.UPDATES
-        return Changes.ALL if self.rank_name is not None else Changes.DELETES
+        return Changes.ALL if self.by_rank else Changes.DELETES
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

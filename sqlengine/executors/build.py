@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
 from planner.logical import (
@@ -14,10 +16,12 @@ from planner.logical import (
     LogicalPlan,
     Normalize,
     Project,
+    Rank,
     Scan,
     SetOperation,
     Stateful,
     TableFunction,
+    TemporalSort,
     ToChangelog,
     Union,
     UpsertMaterialize,
@@ -34,22 +38,27 @@ from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog_rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
+from sqlengine.operators.first_row import FirstRowOperator
 from sqlengine.operators.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.join import JoinOperator
 from sqlengine.operators.normalize import NormalizeOperator
 from sqlengine.operators.project import ProjectOperator
+from sqlengine.operators.rank import RankOperator
 from sqlengine.operators.resolve_conflicts import ResolveConflictsOperator
 from sqlengine.operators.row_by_row import RowByRowOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
 from sqlengine.operators.scan import ScanOperator
 from sqlengine.operators.set_operation import SetOperationOperator
 from sqlengine.operators.table_function import TableFunctionOperator
+from sqlengine.operators.temporal_sort import TemporalSortOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.operators.window_aggregate import WindowAggregateOperator
 from sqlengine.operators.window_assign import WindowAssignOperator
+
+P = TypeVar("P", bound=LogicalPlan)
 
 
 class OperatorFactory:
@@ -66,30 +75,13 @@ class OperatorFactory:
 
     def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
         """A new operator. A set of rules is made from the one that runs, so that only the difference is compiled."""
-        operator = self._build(node, previous)
-        rows = isinstance(node.plan, Stateful) and node.plan.row_by_row
-        return RowByRowOperator(operator) if rows else operator
-
-    def _build(self, node: PhysicalNode, previous: Operator | None) -> Operator:  # a table, case by case
         plan = node.plan
-        match plan:
-            case RulesPlan():
-                return RulesOperator(self._compile(plan, previous))
-            case Scan():
-                names = set(node.columns)
-                columns = tuple(c for c in plan.table.physical if c.name in names)
-                return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns))
-            case Project():
-                return ProjectOperator(plan, node.columns, _owner(node))
-            case TableFunction():
-                return TableFunctionOperator(plan, node.columns, _owner(node))
-            case AssignWatermark():
-                return WatermarkOperator(plan, evaluate)
-            case Union():
-                return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
-            case Values():
-                return ValuesOperator(plan, _owner(node))
-        return _of_rows_together(plan, _owner(node))
+        if isinstance(plan, RulesPlan):
+            return RulesOperator(self._compile(plan, previous))
+        if type(plan) not in _BUILDERS:
+            raise UnsupportedError(f"the embedded executor cannot run {type(plan).__name__}")
+        operator = _BUILDERS[type(plan)](node)
+        return RowByRowOperator(operator) if isinstance(plan, Stateful) and plan.row_by_row else operator
 
     def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:
         held = previous.compiled if isinstance(previous, RulesOperator) else None
@@ -101,38 +93,53 @@ def _owner(node: PhysicalNode) -> str:
     return next(iter(node.jobs)) if len(node.jobs) == 1 else ""
 
 
-def _of_rows_together(plan: LogicalPlan, owner: str) -> Operator:
-    """The operations that look at more than a row at a time."""
-    match plan:
-        case WindowAssign():
-            return WindowAssignOperator(plan)
-        case WindowAggregate():
-            return WindowAggregateOperator(plan, owner)
-        case GroupAggregate():
-            return GroupAggregateOperator(plan, owner)
-        case SetOperation():
-            return SetOperationOperator(plan)
-        case Join():
-            return JoinOperator(plan, owner)
-        case Normalize() | UpsertMaterialize() | DropUpdateBefore() | ToChangelog() | FromChangelog():
-            return _of_changes(plan, owner)
-    raise UnsupportedError(f"the embedded executor cannot run {type(plan).__name__}")
+def _scan(plan: Scan, node: PhysicalNode) -> Operator:
+    names = set(node.columns)
+    columns = tuple(c for c in plan.table.physical if c.name in names)
+    return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns))
 
 
-def _of_changes(
-    plan: Normalize | UpsertMaterialize | DropUpdateBefore | ToChangelog | FromChangelog, owner: str
-) -> Operator:
-    """What makes changes whole, leaves them out, keeps them for a key or turns them into rows and back."""
-    match plan:
-        case Normalize():
-            return NormalizeOperator(plan)
-        case UpsertMaterialize(conflict="DEDUPLICATE"):
-            return UpsertMaterializeOperator(plan)
-        case UpsertMaterialize():
-            return ResolveConflictsOperator(plan, owner)
-        case DropUpdateBefore():
-            return DropUpdateBeforeOperator(plan)
-        case ToChangelog():
-            return ToChangelogOperator(plan)
-        case FromChangelog():
-            return FromChangelogOperator(plan, owner)
+def _union(plan: Union, node: PhysicalNode) -> Operator:
+    return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
+
+
+def _upsert_materialize(plan: UpsertMaterialize, node: PhysicalNode) -> Operator:
+    if plan.conflict == "DEDUPLICATE":
+        return UpsertMaterializeOperator(plan)
+    return ResolveConflictsOperator(plan, _owner(node))
+
+
+Build: TypeAlias = Callable[[PhysicalNode], Operator]
+
+
+def _entry(kind: type[P], make: Callable[[P, PhysicalNode], Operator]) -> tuple[type[LogicalPlan], Build]:
+    def build(node: PhysicalNode) -> Operator:
+        assert isinstance(node.plan, kind)
+        return make(node.plan, node)
+
+    return kind, build
+
+
+# One line for each operation.
+_BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
+    (
+        _entry(Scan, _scan),
+        _entry(Values, lambda plan, node: ValuesOperator(plan, _owner(node))),
+        _entry(AssignWatermark, lambda plan, node: WatermarkOperator(plan, evaluate)),
+        _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns, _owner(node))),
+        _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns, _owner(node))),
+        _entry(Union, _union),
+        _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),
+        _entry(GroupAggregate, lambda plan, node: GroupAggregateOperator(plan, _owner(node))),
+        _entry(WindowAssign, lambda plan, node: WindowAssignOperator(plan)),
+        _entry(WindowAggregate, lambda plan, node: WindowAggregateOperator(plan, _owner(node))),
+        _entry(Rank, lambda plan, node: FirstRowOperator(plan) if plan.waits_for_time else RankOperator(plan)),
+        _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
+        _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),
+        _entry(UpsertMaterialize, _upsert_materialize),
+        _entry(DropUpdateBefore, lambda plan, node: DropUpdateBeforeOperator(plan)),
+        _entry(ToChangelog, lambda plan, node: ToChangelogOperator(plan)),
+        _entry(FromChangelog, lambda plan, node: FromChangelogOperator(plan, _owner(node))),
+        _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
+    )
+)

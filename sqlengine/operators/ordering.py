@@ -20,7 +20,7 @@ def codes(key: SortKey, column: pa.Array) -> IntArray:
     elif pa.types.is_temporal(column.type):
         column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
     placement = "at_start" if key.nulls_first is not key.descending else "at_end"
-    ranks = pc.rank(column, sort_keys="ascending", null_placement=placement, tiebreaker="dense")
+    ranks = pc.rank(column, sort_keys=[("", "ascending", placement)], tiebreaker="dense")
     found: IntArray = np.asarray(ranks).astype(np.int64)
     return -found if key.descending else found
 

@@ -22,9 +22,8 @@ _Told = tuple[int, np.int8, int]
 
 
 class RankOperator:
-    """For each batch and partition, what its rows change together. Without the rank: -D for rows that leave the wanted
-    ranks, +I for those that enter; deduplication tells of a row in the place of another as -U and +U. With the rank: -U
-    and +U for each rank that has another row than before.
+    """For each batch and partition, what its rows change together: -D for rows that leave the wanted ranks, +I for those
+    that enter; or (`by_rank`) -U and +U for each rank that has another row than before.
 
     Where rows only come, no more than the first `end` of each partition are kept; else all are. Rows that take back what
     is not there are dropped (`rows_without_key`)."""
@@ -81,7 +80,8 @@ class RankOperator:
         slots = self._rows.take(_chosen(key, back), _chosen(rest, back), int(back.sum()))
         self._counters["rows_without_key"] += int((slots < 0).sum())
         slots = np.unique(slots[slots >= 0])
-        return slots[self._rows.table.columns[COUNT][slots] == 0]
+        gone: IntArray = slots[self._rows.table.columns[COUNT][slots] == 0]
+        return gone
 
     def _ranked(self, groups: IntArray) -> dict[int, list[int]]:
         """By partition, the slots of its rows in order, one as often as it is there; where rows are never taken back, all
@@ -105,7 +105,7 @@ class RankOperator:
         old, new = before[first:last], after[first:last]
         if old == new:
             return []
-        if self._node.rank_name is not None or (self._node.deduplicates and old and new):
+        if self._node.by_rank:
             return self._by_rank(old, new)
         stays = Counter(old) & Counter(new)
         left = [(s, DELETE, 0) for s in _without(old, stays)]

@@ -1,0 +1,98 @@
+"""ORDER BY, LIMIT, FETCH and OFFSET at the end of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from planner.binder import pool
+from planner.binder.over import sort_keys
+from planner.binder.scope import Query, distinct_names
+from planner.logical import LogicalPlan, Project, Rank, SortKey, TemporalSort
+from planner.scalar import Scalar
+
+_MOST = 2**31 - 1
+
+
+@dataclass
+class Ordering:
+    """ORDER BY of one query over its columns `names`. `hidden` are columns that it sorts by and does not give."""
+
+    node: exp.Expression
+    names: Sequence[str]
+    values: Sequence[Scalar] = ()
+    hidden: dict[str, Scalar] = field(default_factory=dict)
+    keys: tuple[SortKey, ...] = ()
+
+    def bind(self, bind: Callable[[exp.Expression], Scalar] | None = None) -> None:
+        """Finds the keys: a column by its name or number, or, with `bind`, any expression."""
+        columns = distinct_names(self.names)
+
+        def column(item: exp.Expression) -> str:
+            if isinstance(item, exp.Literal) and not item.is_string and item.name.isdigit():
+                if not 1 <= int(item.name) <= len(columns):
+                    raise PlanError(f"ORDER BY {item.name} names no column", position=position_of(item))
+                return columns[int(item.name) - 1]
+            if isinstance(item, exp.Column) and not item.table and item.name in self.names:
+                return columns[list(self.names).index(item.name)]
+            if bind is None:
+                raise PlanError("ORDER BY names no column of the result", position=position_of(item))
+            return self._column(bind(item), columns)
+
+        self.keys = sort_keys(self.node.args.get("order"), column)
+
+    def _column(self, value: Scalar, columns: Sequence[str]) -> str:
+        for name, known in (*zip(columns, self.values, strict=True), *self.hidden.items()):
+            if known.digest == value.digest:
+                return name
+        (name,) = distinct_names([f"sort${len(self.hidden)}"], [*columns, *self.hidden])
+        self.hidden[name] = value
+        return name
+
+    def applied(self, query: Query) -> Query:
+        """The query (hidden columns behind its own) in order, cut to what LIMIT and OFFSET leave."""
+        plan = self._ordered(query.plan)
+        if self.hidden:
+            own = query.plan.schema.names[: len(query.names)]
+            plan = Project(plan, tuple((n, pool.column(n, plan.schema.type(n))) for n in own))
+        return query if plan is query.plan else Query(plan, query.names)
+
+    def _ordered(self, plan: LogicalPlan) -> LogicalPlan:
+        limit, offset = _number(self.node, "limit"), _number(self.node, "offset")
+        if limit is not None:
+            start = (offset or 0) + 1
+            return Rank(plan, (), self.keys, start, min(start - 1 + limit, _MOST))
+        if offset is not None:
+            position = position_of(self.node.args["offset"])
+            raise UnsupportedError("OFFSET without LIMIT is not supported", hint="add LIMIT", position=position)
+        if not self.keys:
+            return plan
+        first = self.keys[0]
+        kind = plan.schema.type(first.column)
+        if first.descending or not (kind.is_rowtime or kind.is_proctime):
+            raise PlanError(
+                "ORDER BY over a stream must begin with a time attribute, ascending",
+                detail=f"it begins with {self.hidden.get(first.column, first.column)}, which is {kind}",
+                hint="add LIMIT for the first rows of another order",
+                position=position_of(self.node.args["order"]),
+            )
+        return TemporalSort(plan, self.keys)
+
+
+def is_ordered(node: exp.Expression) -> bool:
+    """Whether the query says anything of order or number."""
+    return any(node.args.get(k) is not None for k in ("order", "limit", "offset"))
+
+
+def _number(node: exp.Expression, clause: str) -> int | None:
+    found = node.args.get(clause)
+    if found is None:
+        return None
+    value = found.args.get("expression")
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
+        raise PlanError(f"{clause.upper()} takes a whole number", position=position_of(found))
+    return int(value.name)

@@ -1,0 +1,84 @@
+"""The first row of each key by the time of events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import Rank
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context, Output
+from sqlengine.state.columns import milliseconds
+from sqlengine.state.table import KeyedTable
+
+# When the row that is kept for a key happened; NULL once it has gone out, and nothing else comes of the key.
+_TIME = "#time"
+
+
+class FirstRowOperator:
+    """Deduplication that keeps the row with the least row time, of several the one that came first. It goes out once the
+    watermark has reached its time; rows behind the watermark are dropped (`late_rows`), so that it is never taken back."""
+
+    def __init__(self, node: Rank) -> None:
+        self._node = node
+        self._time = node.order[0].column
+        self._rest = tuple(n for n in node.input.schema.names if n not in node.partition)
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        schema = self._node.input.schema
+        rest = (Column(c.name, c.type.with_nullable(True)) for c in schema.select(self._rest))
+        values = Schema((Column(_TIME, BIGINT), *rest))
+        self._table: KeyedTable = context.table(
+            "rows", schema.select(self._node.partition), values, self._node.partition
+        )
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if batch.num_rows:
+            self._keep(batch)
+        due = self._table.due(_TIME, batch.watermark)
+        if not len(due):
+            return [(0, batch.tick(self._node.schema))]
+        return [(0, self._fire(batch, self._table.in_order(due, _TIME)))]
+
+    def close(self) -> None: ...
+
+    def _keep(self, batch: Batch) -> None:
+        times, valid = milliseconds(batch.column(self._time))
+        good = valid & (times >= batch.watermarks())
+        if not good.all():
+            self._counters["late_rows"] += int((~good).sum())
+            batch, times = batch.take(np.flatnonzero(good)), times[good]
+        table = self._table
+        slots, is_new = table.slots_for([batch.column(k) for k in self._node.partition], batch.num_rows)
+        rows = _earliest(slots, times)
+        at = slots[rows]
+        new = np.isin(at, slots[is_new])
+        waits = table.columns[_TIME + "?"][at].astype(np.bool_)
+        better = rows[new | (waits & (times[rows] < table.columns[_TIME][at].astype(np.int64)))]
+        index = pa.array(better)
+        table.write(slots[better], {n: batch.column(n).take(index) for n in self._rest})
+        table.write(slots[better], {_TIME: pa.array(times[better])})
+        table.mark(slots[better])
+
+    def _fire(self, batch: Batch, slots: IntArray) -> Batch:
+        table = self._table
+        times = table.columns[_TIME][slots].astype(np.int64)
+        columns = {n: table.array(n, slots) for n in self._node.schema.names}
+        table.write(slots, {n: pa.nulls(len(slots), c.type) for n, c in columns.items() if n in self._rest})
+        table.write(slots, {_TIME: pa.nulls(len(slots), pa.int64())})
+        table.mark(slots)
+        tick = batch.tick(self._node.schema)
+        return replace(tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=times - 1)
+
+
+def _earliest(slots: IntArray, times: IntArray) -> IntArray:
+    """Of each slot the row with the least time, the first of several."""
+    ordered = np.lexsort([times, slots])
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = slots[ordered][1:] != slots[ordered][:-1]
+    found: IntArray = ordered[first]
+    return found
