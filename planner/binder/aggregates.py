@@ -8,9 +8,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import PlanError
 from parser.types import BIGINT, Column, DataType, Schema, TimeAttribute
-from planner.binder import grouping_sets, literals, pool, refusals, windows
+from planner.binder import grouping_sets, literals, pool, refusals, window_groups
 from planner.binder.calls import function_call, user_arguments, user_function
 from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
@@ -23,18 +23,15 @@ from planner.logical import (
     GroupAggregate,
     LogicalPlan,
     Project,
-    Tumble,
+    Session,
     Union,
-    WindowAggregate,
-    WindowAssign,
+    Window,
+    window_columns,
 )
 from planner.rewrite import replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from udf.aggregates import bind_aggregate
 from udf.user import Kind
-
-_BOUNDS = ("TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME")
-
 
 # GROUPING and the like.
 _MARK = BIGINT.with_nullable(False)
@@ -81,7 +78,7 @@ class Grouping:
         self.calls: dict[str, AggregateCall] = {}  # by what they are, so that equal ones are one
         self.results: set[str] = set()
         self.varying: list[Scalar] = []  # calls of aggregates that may differ for equal rows: nobody shares their input
-        self.legacy: Tumble | None = None
+        self.legacy: Window | None = None
         self.window: list[str] = []
         self.sets: list[frozenset[str]] = []  # the columns that each grouping set groups by
         self.marks: dict[str, list[int]] = {}  # columns with one value for each set: GROUPING and the like
@@ -123,7 +120,9 @@ class Grouping:
             keys = (*keys, *self.marks)
         if self.window:
             start, end, time = self.window
-            return WindowAggregate(below, keys, calls, (start, end, time))
+            if self.legacy is not None:
+                return window_groups.legacy_aggregate(below, keys, calls, (start, end, time), self.legacy)
+            return window_groups.aggregated(below, keys, calls, (start, end, time))
         return GroupAggregate(below, keys, calls)
 
     def _expanded(
@@ -161,13 +160,13 @@ class Grouping:
         sets = grouping_sets.sets_of(node.args.get("group"))
         expressions = list({id(e): e for s in sets for e in s}.values())
         self.grouped_by_all = not all(sets)
-        tumbles = [e for e in expressions if isinstance(e, exp.Anonymous) and e.name.upper() == "TUMBLE"]
-        if tumbles:
-            self._legacy_window(tumbles)
+        windows = [e for e in expressions if window_groups.is_group_window(e)]
+        if windows:
+            self._legacy_window(windows)
         place = Place(self.context, self.place.scope, "GROUP BY")
-        bound = {id(e): bind_scalar(e, place) for e in expressions if not any(e is t for t in tumbles)}
-        if not tumbles:
-            self._found_window(list(bound.values()))
+        bound = {id(e): bind_scalar(e, place) for e in expressions if not any(e is w for w in windows)}
+        if not windows:
+            self._found_window(list(bound.values()), single=len(sets) == 1)
         digests = [{bound[id(e)].digest for e in s if id(e) in bound} for s in sets]
         for value in bound.values():
             if not isinstance(value, Literal) and value.digest not in self.grouped:
@@ -175,30 +174,37 @@ class Grouping:
         names = {digest: column.name for digest, column in self.grouped.items()}
         self.sets = [frozenset(names[d] for d in group if d in names) for group in digests]
 
-    def _legacy_window(self, tumbles: list[exp.Anonymous]) -> None:
-        if len(tumbles) > 1:
-            raise PlanError("a query groups by one window", position=position_of(tumbles[1]))
-        self.legacy = self._tumble(tumbles[0])
-        start, end, time = distinct_names(WINDOW_COLUMNS, self.input.schema.names)
-        self.input = WindowAssign(self.input, self.legacy, (start, end, time))
-        self._read_window([start, end, time])
+    def _legacy_window(self, windows: list[exp.Expression]) -> None:
+        if len(windows) > 1:
+            raise PlanError("a query groups by one window", position=position_of(windows[1]))
+        self.legacy = self._named_window(windows[0].name.upper(), windows[0])
+        names = distinct_names(WINDOW_COLUMNS, self.input.schema.names)
+        if isinstance(self.legacy, Session):
+            time = self.legacy.time_column
+            self.window, self.below[time] = list(names), pool.column(time, self.input.schema.type(time))
+            return
+        self.input = window_groups.legacy_plan(self.input, self.legacy, names)
+        self._read_window(list(names))
 
-    def _found_window(self, bound: list[Scalar]) -> None:
-        """The window of a table function below, if its start and end are grouped; else there is none."""
+    def _found_window(self, bound: list[Scalar], *, single: bool) -> None:
+        """The window of a table function below, if its start and end are grouped; else there is none. `single`: there is
+        one grouping set."""
         roles: dict[int, str] = {}
         for value in bound:
-            role = windows.role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
+            role = window_groups.role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
             if role is not None and isinstance(value, ColumnRef):
                 roles.setdefault(role, value.name)
-        if not {0, 1} <= set(roles):
+        if not {0, 1} <= set(roles) or not window_groups.fits_sessions(self.input, bound, single):
             return
         names = []
         for role in range(3):
-            self.input, name = (self.input, roles[role]) if role in roles else windows.with_bound(self.input, role)
+            self.input, name = (
+                (self.input, roles[role]) if role in roles else window_groups.with_bound(self.input, role)
+            )
             names.append(name)
         self._read_window(names)
         for value in bound:
-            if isinstance(value, ColumnRef) and (role := windows.role_of(self.input, value.name)) is not None:
+            if isinstance(value, ColumnRef) and (role := window_groups.role_of(self.input, value.name)) is not None:
                 self.grouped[value.digest] = pool.column(names[role], value.type)
 
     def _read_window(self, names: list[str]) -> None:
@@ -248,8 +254,9 @@ class Grouping:
             return self._aggregate(call, condition)
         if name in grouping_sets.FUNCTIONS and condition is None:
             return self._grouping(name, call)
-        if name in _BOUNDS and self.legacy is not None and condition is None:
-            return self._bound(_BOUNDS.index(name), call)
+        bound = window_groups.bound_of(name)
+        if bound is not None and self.legacy is not None and condition is None:
+            return self._bound(*bound, call)
         return None
 
     def _grouping(self, name: str, node: exp.Expression) -> Scalar:
@@ -268,19 +275,24 @@ class Grouping:
         known = next((n for n, held in self.marks.items() if held == values and n.startswith("mark")), None)
         return self._mark("mark", values) if known is None else pool.column(known, _MARK)
 
-    def _bound(self, role: int, node: exp.Expression) -> Scalar:
-        if self._tumble(node) != self.legacy:
+    def _bound(self, window: str, role: int, node: exp.Expression) -> Scalar:
+        if self._named_window(window, node) != self.legacy:
             raise PlanError(f"{node.name} names another window than GROUP BY does", position=position_of(node))
-        self.results.add(self.window[role])
-        return pool.column(self.window[role], self.input.schema.type(self.window[role]))
+        if role == window_groups.PROCTIME_ROLE:
+            return function_call("PROCTIME", (), node)
+        column = self._window_columns()[role]
+        if role == window_groups.ROWTIME_ROLE and column.type.is_proctime:
+            hint = f"use {window}_PROCTIME"
+            raise PlanError("a window of processing time has no row time", hint=hint, position=position_of(node))
+        self.results.add(column.name)
+        return pool.column(column.name, column.type)
 
-    def _tumble(self, node: exp.Expression) -> Tumble:
-        place = Place(self.context, self.place.scope, "GROUP BY")
-        if len(node.expressions) != 2:
-            hint = "use TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), size, offset)) for windows with an offset"
-            raise UnsupportedError(f"{node.name} takes a time column and a size", hint=hint, position=position_of(node))
-        time = windows.check_time_attribute(bind_scalar(node.expressions[0], place), node.expressions[0])
-        return windows.tumble(time, node.expressions[1], None, place)
+    def _window_columns(self) -> tuple[Column, ...]:
+        assert self.legacy is not None
+        return window_columns(self.input.schema, self.legacy.time_column, self.window)
+
+    def _named_window(self, window: str, node: exp.Expression) -> Window:
+        return window_groups.group_window(window, node, Place(self.context, self.place.scope, "GROUP BY"))
 
     def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
         name, argument = aggregate_argument(node, Place(self.context, self.place.scope, "an aggregate"))

@@ -11,7 +11,10 @@ from planner.binder.grouping_sets import FUNCTIONS
 from udf.aggregates import aggregate_names
 
 AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n)
-WINDOW_BOUNDS = frozenset({"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"})
+WINDOW_BOUNDS = frozenset(
+    f"{w}_{s}" for w in ("TUMBLE", "HOP", "SESSION") for s in ("START", "END", "ROWTIME", "PROCTIME")
+)
+_WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION", "CUMULATE"})
 
 _KNOWN = f"{', '.join(sorted(AGGREGATES))} are there"
 # Functions that stand with OVER only.
@@ -20,14 +23,7 @@ _OTHER_AGGREGATES = dict.fromkeys(
     "SUM0 APPROX_COUNT_DISTINCT".split(),
     _KNOWN,
 )
-_TUMBLE = "use TUMBLE"
 _OTHER_WINDOWS = {
-    **{
-        f"{w}{s}": _TUMBLE
-        for w in ("HOP", "SESSION", "CUMULATE")
-        for s in ("", "_START", "_END", "_ROWTIME", "_PROCTIME")
-    },
-    "TUMBLE_PROCTIME": "use event time: declare a WATERMARK and TUMBLE_ROWTIME",
     "MATCH_ROWTIME": "MATCH_RECOGNIZE is not there either",
     "MATCH_PROCTIME": "MATCH_RECOGNIZE is not there either",
 }
@@ -37,7 +33,7 @@ NOT_SCALAR = (
     | FUNCTIONS
     | OVER_FUNCTIONS
     | WINDOW_BOUNDS
-    | {"TUMBLE"}
+    | _WINDOWS
     | frozenset(_OTHER_AGGREGATES)
     | frozenset(_OTHER_WINDOWS)
 )
@@ -108,8 +104,12 @@ def of_special(node: exp.Expression, clause: str) -> PlanError:
         return PlanError(f"{name} stands with OVER only", hint=hint, position=position_of(node))
     if name in FUNCTIONS:
         return PlanError(f"{name} stands outside of a query with GROUP BY", position=position_of(node))
-    hint = "group by TUMBLE(time column, size) in the same query"
-    return PlanError(f"{name} stands outside of a query that groups by TUMBLE", hint=hint, position=position_of(node))
+    window = name.partition("_")[0]
+    if name == "CUMULATE":
+        hint = "use TABLE(CUMULATE(TABLE t, DESCRIPTOR(time column), step, size))"
+        return PlanError("CUMULATE is a table function", hint=hint, position=position_of(node))
+    hint = f"group by {window}(time column, …) in the same query"
+    return PlanError(f"{name} stands outside of a query that groups by {window}", hint=hint, position=position_of(node))
 
 
 def check_arguments(node: exp.Expression) -> None:
@@ -171,5 +171,5 @@ def of_relation(node: exp.Expression) -> UnsupportedError:
 
 
 def of_table_function(node: exp.Expression) -> PlanError:
-    hint = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(time column), INTERVAL '1' MINUTE)) is there"
+    hint = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(time column), INTERVAL '1' MINUTE)), HOP, CUMULATE and SESSION are there"
     return UnsupportedError(f"table function {node.name} is not supported", hint=hint, position=position_of(node))

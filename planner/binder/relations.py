@@ -10,7 +10,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema, TimeAttribute
-from planner.binder import aggregates, joins, laterals, ordering, pool, refusals, windows
+from planner.binder import aggregates, joins, laterals, ordering, pool, refusals, window_groups, windows
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
 from planner.binder.over import OverCalls
@@ -18,7 +18,7 @@ from planner.binder.scalars import as_condition, bind_condition, bind_scalar, qu
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.catalog import Table, View
-from planner.logical import Filter, GroupAggregate, LogicalPlan, Project, SetOperation, Union, Values
+from planner.logical import Filter, LogicalPlan, Project, SetOperation, Union, Values
 from planner.scalar import ColumnRef, Scalar
 from udf.coercion import common_type
 
@@ -110,7 +110,7 @@ def _set_operation(node: exp.SetOperation, context: Context) -> Query:
 
 
 def _distinct(query: Query) -> Query:
-    return replace(query, plan=GroupAggregate(query.plan, query.plan.schema.names, ()))
+    return replace(query, plan=window_groups.distinct(query.plan))
 
 
 def _alike(branches: Sequence[Query], node: exp.SetOperation) -> tuple[tuple[LogicalPlan, ...], Schema]:

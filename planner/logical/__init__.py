@@ -12,19 +12,30 @@ from planner.logical.joins import BinaryJoin, Equality, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.ranks import Frame, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
-from planner.logical.windows import WINDOW_COLUMNS, AggregateCall, Tumble, WindowAggregate, WindowAssign
+from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Tumble, Window
+from planner.logical.windows import (
+    WINDOW_COLUMNS,
+    AggregateCall,
+    SessionAssign,
+    WindowAggregate,
+    WindowAssign,
+    window_columns,
+)
 
 __all__ = [
     "WINDOW_COLUMNS",
     "AggregateCall",
+    "Aligned",
     "AssignWatermark",
     "BinaryJoin",
+    "Cumulate",
     "DropUpdateBefore",
     "Equality",
     "Filter",
     "Frame",
     "FromChangelog",
     "GroupAggregate",
+    "Hop",
     "Join",
     "JoinKind",
     "LogicalPlan",
@@ -35,6 +46,8 @@ __all__ = [
     "Project",
     "Rank",
     "Scan",
+    "Session",
+    "SessionAssign",
     "SetOperation",
     "Sink",
     "SortKey",
@@ -46,11 +59,13 @@ __all__ = [
     "Union",
     "UpsertMaterialize",
     "Values",
+    "Window",
     "WindowAggregate",
     "WindowAssign",
     "parts_of",
     "renamed_keys",
     "time_origin",
+    "window_columns",
 ]
 
 

@@ -2,40 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 from parser.types import Column, DataType, Schema, TimeAttribute, timestamp
+from planner.changelog import Changes
 from planner.logical.node import LogicalPlan, Names, Stateful
-
-
-@dataclass(frozen=True)
-class Tumble:
-    """Windows of `size_ms` that begin at multiples of it plus `offset_ms`, in the time zone `zone`."""
-
-    time_column: str
-    size_ms: int
-    offset_ms: int = 0
-    zone: str = "UTC"
-
-    def __str__(self) -> str:
-        offset = f", offset {self.offset_ms} ms" if self.offset_ms else ""
-        return f"TUMBLE({self.time_column}, {self.size_ms} ms{offset})"
-
+from planner.logical.window_specs import Aligned, Cumulate, Hop, Session
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
 
+def window_columns(source: Schema, time_column: str, names: Sequence[str]) -> tuple[Column, ...]:
+    """Start and end, TIMESTAMP(3) NOT NULL, and the last millisecond, a time attribute of the kind of the time column."""
+    start, end, last = names
+    bound = timestamp(3).with_nullable(False)
+    of = source.type(time_column)
+    kind = TimeAttribute.PROCTIME if of.is_proctime else TimeAttribute.ROWTIME
+    time = DataType(of.root, nullable=False, precision=3, time=kind)
+    return Column(start, bound), Column(end, bound), Column(last, time)
+
+
 @dataclass(frozen=True)
 class WindowAssign(LogicalPlan):
-    """Each row with the window that it falls into: the input's columns, then `start` and `end` (TIMESTAMP(3) NOT NULL)
-    and `time` (the last millisecond, a row-time attribute)."""
+    """Each row once for each window that it falls into: the input's columns, then those of the window. `sliced`: once
+    only, with the bounds of its slice (`window.slice_ms`) instead."""
 
     hands_on: ClassVar[bool] = True
 
     input: LogicalPlan
-    window: Tumble
+    window: Aligned
+    names: tuple[str, str, str] = WINDOW_COLUMNS
+    sliced: bool = False
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        source = self.input.schema
+        return Schema((*source.columns, *window_columns(source, self.window.time_column, self.names)))
+
+    @property
+    def label(self) -> str:
+        return f"slices of {self.window}" if self.sliced else str(self.window)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (str(self.window), self.window.zone, *self.names, *(("sliced",) if self.sliced else ()))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return (outputs - set(self.names)) | {self.window.time_column}
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        several = not self.sliced and self.window.slice_ms != self.window.size_ms
+        more = frozenset(self.names[:2] if several else ())
+        return tuple(key | more for key in self.input.upsert_keys)
+
+
+@dataclass(frozen=True)
+class SessionAssign(Stateful):
+    """Each row with the bounds of its session, once that is over; the input's columns, then those of the window."""
+
+    folds: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+
+    input: LogicalPlan
+    window: Session
     names: tuple[str, str, str] = WINDOW_COLUMNS
 
     @property
@@ -44,11 +81,8 @@ class WindowAssign(LogicalPlan):
 
     @cached_property
     def schema(self) -> Schema:
-        bound = timestamp(3).with_nullable(False)
-        source = self.input.schema.type(self.window.time_column)
-        time = DataType(source.root, nullable=False, precision=3, time=TimeAttribute.ROWTIME)
-        start, end, last = self.names
-        return Schema((*self.input.schema.columns, Column(start, bound), Column(end, bound), Column(last, time)))
+        source = self.input.schema
+        return Schema((*source.columns, *window_columns(source, self.window.time_column, self.names)))
 
     @property
     def label(self) -> str:
@@ -56,14 +90,13 @@ class WindowAssign(LogicalPlan):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (str(self.window), self.window.zone, *self.names)
+        return (str(self.window), self.window.zone, *self.window.keys, "|", *self.names)
 
     def reads(self, outputs: Names, port: int) -> Names:
-        return (outputs - set(self.names)) | {self.window.time_column}
+        return (outputs - set(self.names)) | {self.window.time_column, *self.window.keys}
 
-    @cached_property
-    def upsert_keys(self) -> tuple[Names, ...]:
-        return self.input.upsert_keys
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.window.keys
 
 
 @dataclass(frozen=True)
@@ -92,8 +125,11 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class WindowAggregate(Stateful):
-    """Groups rows that carry window columns (`WindowAssign` below) by window and `keys`; a window's rows come out once
-    the watermark has passed `time`. Output: keys, aggregates, then start, end, time."""
+    """Groups rows that carry window columns by window and `keys`; a window's rows come out once it is over. Output: keys,
+    aggregates, then start, end, time.
+
+    `shared`: the rows carry the slices of these windows (`WindowAssign.sliced` below), which are put together when a
+    window is over. `session`: the rows carry no window columns, but a time from which sessions by `keys` are made."""
 
     folds: ClassVar[bool] = False
 
@@ -101,6 +137,8 @@ class WindowAggregate(Stateful):
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     window_columns: tuple[str, str, str] = WINDOW_COLUMNS
+    shared: Hop | Cumulate | None = None
+    session: Session | None = None
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -108,27 +146,39 @@ class WindowAggregate(Stateful):
 
     @cached_property
     def schema(self) -> Schema:
-        keys = tuple(Column(k, self.input.schema.type(k)) for k in self.keys)
+        source = self.input.schema
+        keys = tuple(Column(k, source.type(k)) for k in self.keys)
         calls = tuple(Column(a.name, a.type) for a in self.aggregates)
-        return Schema(keys + calls + self.input.schema.select(self.window_columns).columns)
+        if self.session is None:
+            return Schema(keys + calls + source.select(self.window_columns).columns)
+        return Schema(keys + calls + window_columns(source, self.session.time_column, self.window_columns))
 
     @property
     def label(self) -> str:
-        return f"by {', '.join((*self.keys, *self.window_columns[:2]))}: {', '.join(map(str, self.aggregates))}"
+        windows = f" in {self.shared or self.session}" if self.shared or self.session else ""
+        bounds = self.window_columns[:2]
+        return f"by {', '.join((*self.keys, *bounds))}{windows}: {', '.join(map(str, self.aggregates))}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates), "|", *self.window_columns)
+        windows = self.shared or self.session
+        kind = () if windows is None else (str(windows), windows.zone)
+        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates), "|", *self.window_columns, *kind)
 
     @property
     def functions(self) -> frozenset[str]:
         return frozenset(a.function for a in self.aggregates)
 
     def reads(self, outputs: Names, port: int) -> Names:
-        return frozenset((*self.keys, *self.window_columns)).union(*(a.columns for a in self.aggregates))
+        times = self.window_columns if self.session is None else (self.session.time_column,)
+        return frozenset((*self.keys, *times)).union(*(a.columns for a in self.aggregates))
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.keys
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

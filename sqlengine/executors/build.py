@@ -18,6 +18,7 @@ from planner.logical import (
     Project,
     Rank,
     Scan,
+    SessionAssign,
     SetOperation,
     Stateful,
     TableFunction,
@@ -34,6 +35,7 @@ from planner.physical import PhysicalNode
 from planner.rule_sets import RulesPlan
 from rules.options import Options
 from rules.ruleset import RuleSet
+from sqlengine.executors.build_windows import window_operator
 from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for
 from sqlengine.operators.base import Operator
@@ -55,8 +57,6 @@ from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
-from sqlengine.operators.window_aggregate import WindowAggregateOperator
-from sqlengine.operators.window_assign import WindowAssignOperator
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -131,8 +131,9 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),
         _entry(GroupAggregate, lambda plan, node: GroupAggregateOperator(plan, _owner(node))),
-        _entry(WindowAssign, lambda plan, node: WindowAssignOperator(plan)),
-        _entry(WindowAggregate, lambda plan, node: WindowAggregateOperator(plan, _owner(node))),
+        _entry(WindowAssign, lambda plan, node: window_operator(plan, _owner(node))),
+        _entry(SessionAssign, lambda plan, node: window_operator(plan, _owner(node))),
+        _entry(WindowAggregate, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(Rank, lambda plan, node: FirstRowOperator(plan) if plan.waits_for_time else RankOperator(plan)),
         _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
         _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from sqlengine.operators.base import ERROR_PORT, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
+from udf.accumulators import empty_accumulator
 from udf.aggregates import Accumulator, Aggregate, bind_aggregate
-from udf.vector import Errors, Vector
+from udf.vector import Errors, Vector, merge_errors
 
 
 class Accumulators:
@@ -57,6 +59,47 @@ class Accumulators:
         found = (bound.result(self._accumulator(i), slots) for i, bound in enumerate(self._bound))
         return [r if isinstance(r, Vector) else Vector(r) for r in found]
 
+    def merge(self, slots: IntArray, others: IntArray) -> None:
+        """Adds the accumulators at `others` to those at `slots` (each named once). Where a user's aggregate fails to, it
+        stays as it was."""
+        for i, bound in enumerate(self._bound):
+            bound.merge(self._accumulator(i), slots, self._accumulator(i), others)
+
+    def merged(self, slots: IntArray, groups: IntArray) -> list[Vector]:
+        """The value of each call over all accumulators of a group together, in their order; what is at `slots` stays as it
+        is. `groups` numbers them from 0 and ascends."""
+        back = np.lexsort((-np.arange(len(slots)), groups))
+        return [self._merged(i, slots[back] if _ends(c) else slots, groups) for i, c in enumerate(self.calls)]
+
+    def _merged(self, i: int, slots: IntArray, groups: IntArray) -> Vector:
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        rank = np.arange(len(slots)) - starts[groups]
+        bound, held = self._bound[i], self._accumulator(i)
+        if any(column.dtype == np.object_ for column in held.values()):
+            made = empty_accumulator(bound.accumulators, len(starts))
+            failed = self._one_by_one(bound, made, (slots, groups, rank))
+            result = bound.result(made, np.arange(len(starts)))
+        else:
+            made = {name: column[slots] for name, column in held.items()}
+            failed = _pairwise(bound, made, groups, rank)
+            result = bound.result(made, starts)
+        found = result if isinstance(result, Vector) else Vector(result)
+        return replace(found, errors=merge_errors([*failed, found.errors])) if failed else found
+
+    def _one_by_one(
+        self, bound: Aggregate, made: Accumulator, shape: tuple[IntArray, IntArray, IntArray]
+    ) -> list[Errors]:
+        """Adds to new accumulators the first of each group, then the second, and so on: nothing that is held is changed."""
+        slots, groups, rank = shape
+        held = next(self._accumulator(i) for i, b in enumerate(self._bound) if b is bound)
+        failed = []
+        for n in range(int(rank.max(initial=-1)) + 1):
+            at = np.flatnonzero(rank == n)
+            errors = bound.merge(made, groups[at], held, slots[at])
+            if errors is not None:
+                failed.append(_by_group(errors, groups[at], len(next(iter(made.values())))))
+        return failed
+
     def failed(self, rows: Batch, call: AggregateCall, errors: Errors) -> Batch:
         """Dead letters of the rows that have errors."""
         bad = np.flatnonzero(errors.mask)
@@ -73,6 +116,32 @@ class Accumulators:
     def _accumulator(self, i: int) -> Accumulator:
         prefix, columns = f"{i}#", self._table.columns
         return {name.removeprefix(prefix): column for name, column in columns.items() if name.startswith(prefix)}
+
+
+def _pairwise(bound: Aggregate, made: Accumulator, groups: IntArray, rank: IntArray) -> list[Errors]:
+    """Merges neighbours with neighbours until one of each group is left, at its first place."""
+    failed, step, count = [], 1, int(groups.max(initial=-1)) + 1
+    size = np.bincount(groups, minlength=count)[groups]
+    while (step < size).any():
+        left = np.flatnonzero((rank % (2 * step) == 0) & (rank + step < size))
+        errors = bound.merge(made, left, made, left + step)
+        if errors is not None:
+            failed.append(_by_group(errors, groups[left], count))
+        step *= 2
+    return failed
+
+
+def _ends(call: AggregateCall) -> bool:
+    """Whether the call asks for the first or last row: then those of the earliest slice come first."""
+    return call.function.partition(" ")[0] in ("FIRST_VALUE", "LAST_VALUE")
+
+
+def _by_group(errors: Errors, groups: IntArray, count: int) -> Errors:
+    """Errors of pairs as those of the groups that they are of."""
+    mask, codes = np.zeros(count, np.bool_), np.zeros(count, np.int32)
+    at = np.flatnonzero(errors.mask)
+    mask[groups[at]], codes[groups[at]] = True, errors.codes[at]
+    return Errors(mask, codes, errors.reasons)
 
 
 def _bind(call: AggregateCall, retract: bool) -> Aggregate:

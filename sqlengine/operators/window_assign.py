@@ -1,4 +1,4 @@
-"""Gives each row the window that it falls into."""
+"""Gives each row the windows that it falls into."""
 
 from __future__ import annotations
 
@@ -7,40 +7,46 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from parser.types import Root, Schema
-from planner.logical import WindowAssign
+from parser.types import Schema
+from planner.logical import Aligned, Cumulate, Hop, WindowAssign
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.zones import to_instants, to_local
+from sqlengine.operators.window_times import (
+    WindowClock,
+    distance,
+    first_windows,
+    last_windows,
+    slice_ends,
+    window_starts,
+)
 from sqlengine.state.columns import milliseconds
 
 
 class WindowAssignOperator:
-    """Appends the window's columns to those that came. Rows without a time are in no window and dropped
-    (`null_time_rows`). Windows of a TIMESTAMP_LTZ lie in the time of the window's zone: their bounds are what a clock
-    there shows, their time is an instant."""
+    """Appends the window's columns to those that came, once for each window of the row: of HOP the latest first, of
+    CUMULATE the shortest. Rows without a time are in no window and dropped (`null_time_rows`). Windows of a TIMESTAMP_LTZ
+    lie in the time of the window's zone: their bounds are what a clock there shows, their time is an instant. By
+    processing time it is the batch's that counts."""
 
     def __init__(self, node: WindowAssign) -> None:
         self._node = node
-        is_instant = node.schema.type(node.window.time_column).root is Root.TIMESTAMP_LTZ
-        self._zone = node.window.zone if is_instant else "UTC"
+        self._clock = WindowClock(node.schema, node.window.time_column, node.window.zone)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
 
     def process(self, port: int, batch: Batch) -> Output:
-        times, valid = milliseconds(batch.column(self._node.window.time_column))
-        if not valid.all():
-            self._counters["null_time_rows"] += int((~valid).sum())
-            batch = replace(batch.take(np.flatnonzero(valid)), watermark=batch.watermark)
-            times = times[valid]
+        batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
         window = self._node.window
-        local = to_local(times, self._zone)
-        start = local - (local - window.offset_ms) % window.size_ms
-        end = start + window.size_ms
+        ends = slice_ends(window, self._clock.local(times))
+        if self._node.sliced:
+            starts = ends - window.slice_ms
+        else:
+            batch, ends = _in_windows(window, batch, ends)
+            starts = window_starts(window, ends)
         schema = self._schema(batch)
-        added = zip(self._node.names, (start, end, to_instants(end - 1, self._zone)), strict=True)
-        columns = [_timestamps(values, schema.type(name).arrow) for name, values in added]
+        added = zip(self._node.names, (starts, ends, self._clock.times(ends)), strict=True)
+        columns = [timestamps(values, schema.type(name).arrow) for name, values in added]
         return [(0, batch.with_columns(schema, [*batch.columns, *columns]))]
 
     def close(self) -> None: ...
@@ -49,5 +55,29 @@ class WindowAssignOperator:
         return Schema((*batch.schema.columns, *self._node.schema.select(self._node.names).columns))
 
 
-def _timestamps(milliseconds: IntArray, kind: pa.DataType) -> pa.Array:
+def timed(batch: Batch, column: str, clock: WindowClock, counters: dict[str, int]) -> tuple[Batch, IntArray]:
+    """The rows that have a time, and their times; the others are counted."""
+    if clock.proctime:
+        return batch, np.full(batch.num_rows, batch.proctime, np.int64)
+    times, valid = milliseconds(batch.column(column))
+    if valid.all():
+        return batch, times
+    counters["null_time_rows"] += int((~valid).sum())
+    return replace(batch.take(np.flatnonzero(valid)), watermark=batch.watermark), times[valid]
+
+
+def timestamps(milliseconds: IntArray, kind: pa.DataType) -> pa.Array:
+    """Times in ms as a column of `kind`."""
     return pa.array(milliseconds).view(pa.timestamp("ms", kind.tz))
+
+
+def _in_windows(window: Aligned, batch: Batch, slices: IntArray) -> tuple[Batch, IntArray]:
+    """The rows, each once for each of its windows, and the ends of these."""
+    if not isinstance(window, Hop | Cumulate):
+        return batch, slices
+    first, last, step = first_windows(window, slices), last_windows(window, slices), distance(window)
+    counts = np.maximum((last - first) // step + 1, 0)
+    rows = np.repeat(np.arange(batch.num_rows), counts)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ends = last[rows] - nth * step if isinstance(window, Hop) else first[rows] + nth * step
+    return replace(batch.take(rows), watermark=batch.watermark), ends

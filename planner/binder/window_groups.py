@@ -1,0 +1,280 @@
+"""GROUP BY and windows: the functions TUMBLE, HOP and SESSION of GROUP BY, windows of table functions found again through
+the queries above them, and how the aggregate over them is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from parser.types import Root
+from planner.binder import pool
+from planner.binder.scalars import bind_scalar
+from planner.binder.scope import Place, distinct_names
+from planner.binder.windows import check_time_attribute, positive
+from planner.logical import (
+    WINDOW_COLUMNS,
+    AggregateCall,
+    Aligned,
+    Cumulate,
+    Filter,
+    GroupAggregate,
+    Hop,
+    LogicalPlan,
+    Project,
+    Session,
+    SessionAssign,
+    Tumble,
+    Union,
+    Window,
+    WindowAggregate,
+    WindowAssign,
+)
+from planner.scalar import ColumnRef, Literal, Scalar, columns_of, is_deterministic
+
+# The functions of GROUP BY with what they take behind the time column.
+_TAKES = {"TUMBLE": ("size",), "HOP": ("slide", "size"), "SESSION": ("gap",)}
+# What the functions beside them give: the start, end or time of the window, or the processing time.
+_ROLES = {"START": 0, "END": 1, "ROWTIME": 2, "PROCTIME": 3}
+ROWTIME_ROLE, PROCTIME_ROLE = 2, 3
+
+
+def is_group_window(node: exp.Expression) -> bool:
+    """Whether it is TUMBLE(…), HOP(…) or SESSION(…) of GROUP BY."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in _TAKES
+
+
+def bound_of(name: str) -> tuple[str, int] | None:
+    """The window function that a name such as HOP_START belongs to, and what it gives; None for other names."""
+    window, _, role = name.partition("_")
+    return (window, _ROLES[role]) if window in _TAKES and role in _ROLES else None
+
+
+def group_window(name: str, node: exp.Expression, place: Place) -> Window:
+    """The window that TUMBLE(ts, size) or TUMBLE_START(ts, size) names; `name` is that of the window function."""
+    takes = _TAKES[name]
+    if len(node.expressions) != 1 + len(takes):
+        words = " and ".join(f"a {t}" for t in takes)
+        hint = f"use TABLE({name}(TABLE t, DESCRIPTOR(ts), …)) for windows with an offset"
+        raise UnsupportedError(
+            f"{node.name} takes a time column{',' if len(takes) > 1 else ' and'} {words}",
+            hint=hint if name != "SESSION" else None,
+            position=position_of(node),
+        )
+    time = check_time_attribute(bind_scalar(node.expressions[0], place), node.expressions[0])
+    zone = place.context.zone if time.type.root is Root.TIMESTAMP_LTZ else "UTC"
+    lengths = [positive(e, place, t) for e, t in zip(node.expressions[1:], takes, strict=True)]
+    match name:
+        case "TUMBLE":
+            return Tumble(time.name, lengths[0], 0, zone)
+        case "HOP":
+            return Hop(time.name, lengths[0], lengths[1], 0, zone)
+    return Session(time.name, lengths[0], (), zone)
+
+
+def role_of(plan: LogicalPlan, column: str) -> int | None:
+    """Which bound of the nearest window below `column` is: 0 its start, 1 its end, 2 its time; None if none."""
+    while True:
+        match plan:
+            case WindowAssign() | SessionAssign():
+                return plan.names.index(column) if column in plan.names else None
+            case WindowAggregate():
+                return plan.window_columns.index(column) if column in plan.window_columns else None
+            case Filter():
+                plan = plan.input
+            case Project():
+                item = dict(plan.items)[column]
+                if not isinstance(item, ColumnRef):
+                    return None
+                plan, column = plan.input, item.name
+            case Union():
+                return _role_in_all(plan, column)
+            case _:
+                return None
+
+
+def _role_in_all(plan: Union, column: str) -> int | None:
+    """Windows of one kind stay windows where rows of several inputs come together."""
+    place = plan.schema.index(column)
+    roles = {role_of(b, b.schema.names[place]) for b in plan.branches}
+    return roles.pop() if len(roles) == 1 and len({_windows_of(b) for b in plan.branches}) == 1 else None
+
+
+def _windows_of(plan: LogicalPlan) -> Window | None:
+    """The windows whose columns the rows carry, whatever their time is called."""
+    while plan.inputs:
+        window = plan.window if isinstance(plan, WindowAssign | SessionAssign) else getattr(plan, "session", None)
+        if isinstance(window, Window):
+            return replace(window, time_column="")
+        plan = plan.inputs[0]
+    return None
+
+
+def with_bound(plan: LogicalPlan, role: int) -> tuple[LogicalPlan, str]:
+    """The plan with a column that is the window's bound, and its name: projections that dropped it hand it on."""
+    match plan:
+        case WindowAssign() | SessionAssign():
+            return plan, plan.names[role]
+        case WindowAggregate():
+            return plan, plan.window_columns[role]
+        case Filter():
+            below, name = with_bound(plan.input, role)
+            return replace(plan, input=below), name
+        case Project():
+            below, inner = with_bound(plan.input, role)
+            return _handed_on(plan, below, inner, WINDOW_COLUMNS[role])
+    raise AssertionError("there is no window below")
+
+
+def _handed_on(plan: Project, below: LogicalPlan, inner: str, wish: str) -> tuple[Project, str]:
+    """The projection over `below`, with a column that is `inner` there; and its name."""
+    for name, item in plan.items:
+        if isinstance(item, ColumnRef) and item.name == inner:
+            return replace(plan, input=below), name
+    (name,) = distinct_names((wish,), plan.schema.names)
+    item = pool.column(inner, below.schema.type(inner))
+    return replace(plan, input=below, items=(*plan.items, (name, item))), name
+
+
+def fits_sessions(plan: LogicalPlan, grouped: Sequence[Scalar], single: bool) -> bool:
+    """Whether rows of one session are those of one group: there is a `single` grouping set, and the columns that are grouped
+    besides the window's are those by which sessions are made. True for windows of other kinds."""
+    keys = _session_keys(plan)
+    if keys is None:
+        return True
+    if not single:
+        return False
+    others = [g for g in grouped if not isinstance(g, Literal)]
+    names = [g.name if isinstance(g, ColumnRef) else "" for g in others]
+    return keys == {n for n in names if not n or role_of(plan, n) is None}
+
+
+def _session_keys(plan: LogicalPlan) -> frozenset[str] | None:
+    """The columns by which the sessions are made that the rows carry, by their names in `plan` (' ' for one that is not
+    handed on). None for all other windows."""
+    match plan:
+        case SessionAssign():
+            return frozenset(plan.window.keys)
+        case Filter():
+            return _session_keys(plan.input)
+        case Project():
+            below = _session_keys(plan.input)
+            names = {i.name: n for n, i in reversed(plan.items) if isinstance(i, ColumnRef)}
+            return None if below is None else frozenset(names.get(k, " ") for k in below)
+    return None
+
+
+def aggregated(
+    below: LogicalPlan, keys: tuple[str, ...], calls: tuple[AggregateCall, ...], names: tuple[str, str, str]
+) -> LogicalPlan:
+    """The aggregate over rows that carry the window columns `names`. Where nothing below it asks for the bounds of a row's
+    window, rows go into slices, and sessions are made where they are aggregated."""
+    read = {*keys, *(c for call in calls for c in call.columns)}
+    assign = None if read & set(names) else _assignment(below, frozenset(names))
+    if isinstance(assign, SessionAssign):
+        plan, time = _without_session(below)
+        session = replace(assign.window, time_column=time, keys=keys)
+        return WindowAggregate(plan, keys, calls, names, session=session)
+    if assign is None or not isinstance(assign.window, Hop | Cumulate):
+        return WindowAggregate(below, keys, calls, names)
+    check_slices(assign.window)
+    if assign.window.slice_ms == assign.window.size_ms:
+        return WindowAggregate(below, keys, calls, names)
+    return WindowAggregate(_sliced(below), keys, calls, names, shared=assign.window)
+
+
+def distinct(plan: LogicalPlan) -> LogicalPlan:
+    """The plan's rows, equal ones once: window by window where they carry the start and end of one."""
+    columns = [pool.column(c.name, c.type) for c in plan.schema]
+    roles = {c.name: role_of(plan, c.name) for c in columns}
+    if not {0, 1} <= set(roles.values()) or not fits_sessions(plan, columns, single=True):
+        return GroupAggregate(plan, plan.schema.names, ())
+    below, time = with_bound(plan, 2)
+    named = {role: name for name, role in reversed(roles.items()) if role is not None}
+    names = (named[0], named[1], named.get(2, time))
+    keys = tuple(name for name, role in roles.items() if role is None)
+    items = tuple((n, pool.column(n, below.schema.type(n))) for n in (*keys, *names))
+    made = aggregated(Project(below, items), keys, (), names)
+    sources = {name: name if role is None else names[role] for name, role in roles.items()}
+    return Project(made, tuple((n, pool.column(s, made.schema.type(s))) for n, s in sources.items()))
+
+
+def check_slices(window: Window) -> None:
+    if isinstance(window, Hop) and window.size_ms % window.slide_ms:
+        raise PlanError(
+            f"aggregates over HOP need a size that is a multiple of the slide, but {window.size_ms} ms is none of "
+            f"{window.slide_ms} ms",
+            hint="GROUP BY HOP(ts, slide, size) takes any",
+        )
+
+
+def _assignment(plan: LogicalPlan, names: frozenset[str]) -> WindowAssign | SessionAssign | None:
+    """Where the window columns come from, if they are only handed on until then; `names` are what they are called."""
+    match plan:
+        case WindowAssign() | SessionAssign():
+            return plan
+        case Filter() if is_deterministic(plan.predicate) and not columns_of(plan.predicate) & names:
+            return _assignment(plan.input, names)
+        case Project():
+            items = [i for _, i in plan.items if columns_of(i) & _below(plan, names)]
+            handed = all(isinstance(i, ColumnRef) for i in items)
+            return _assignment(plan.input, _below(plan, names)) if handed else None
+        case Union():
+            found = [_assignment(b, _same_places(plan, b, names)) for b in plan.branches]
+            windows = {replace(f.window, time_column="") if f is not None else None for f in found}
+            return found[0] if len(windows) == 1 and not isinstance(found[0], SessionAssign) else None
+    return None
+
+
+def _same_places(plan: Union, branch: LogicalPlan, names: frozenset[str]) -> frozenset[str]:
+    pairs = zip(plan.schema.names, branch.schema.names, strict=True)
+    return frozenset(own for name, own in pairs if name in names)
+
+
+def _below(plan: Project, names: frozenset[str]) -> frozenset[str]:
+    """All names that the window columns have under the projection."""
+    roles = (n for n in plan.input.schema.names if role_of(plan.input, n) is not None)
+    return frozenset(i.name for n, i in plan.items if n in names and isinstance(i, ColumnRef)) | frozenset(roles)
+
+
+def _sliced(plan: LogicalPlan) -> LogicalPlan:
+    """The same over slices."""
+    if isinstance(plan, WindowAssign):
+        return replace(plan, sliced=True)
+    return plan.with_inputs([_sliced(source) for source in plan.inputs])
+
+
+def _without_session(plan: LogicalPlan) -> tuple[LogicalPlan, str]:
+    """The same without session and its columns, but with the time from which it is made; and its name."""
+    if isinstance(plan, SessionAssign):
+        return plan.input, plan.window.time_column
+    if isinstance(plan, Filter):
+        below, time = _without_session(plan.input)
+        return replace(plan, input=below), time
+    assert isinstance(plan, Project)
+    below, time = _without_session(plan.input)
+    gone = {n for n in plan.schema.names if role_of(plan, n) is not None}
+    items = tuple((n, i) for n, i in plan.items if n not in gone)
+    return _handed_on(replace(plan, items=items), below, time, time)
+
+
+def legacy_plan(plan: LogicalPlan, window: Aligned, names: Sequence[str]) -> LogicalPlan:
+    """The input of an aggregate that groups by a window function: rows with the columns of their window or slice."""
+    start, end, time = names
+    return WindowAssign(plan, window, (start, end, time), sliced=isinstance(window, Hop))
+
+
+def legacy_aggregate(
+    below: LogicalPlan,
+    keys: tuple[str, ...],
+    calls: tuple[AggregateCall, ...],
+    names: tuple[str, str, str],
+    window: Window,
+) -> LogicalPlan:
+    """The aggregate that groups by a window function."""
+    if isinstance(window, Session):
+        return WindowAggregate(below, keys, calls, names, session=replace(window, keys=keys))
+    return WindowAggregate(below, keys, calls, names, shared=window if isinstance(window, Hop) else None)

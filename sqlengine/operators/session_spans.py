@@ -1,0 +1,160 @@
+"""Which rows come together to one session: rows by key and time, with the sessions that their keys have already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sqlengine.batch import IntArray
+from sqlengine.state.columns import BoolArray
+
+# The instants at which windows with these ends are over.
+Fires = Callable[[IntArray], IntArray]
+_LATE = -1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in order of arrival: the number of their key, local time, and what had passed before each."""
+
+    key: IntArray
+    time: IntArray
+    before: IntArray
+
+
+@dataclass(frozen=True)
+class Held:
+    """Sessions that are there, of these keys: the key's number, local bounds, and their slots."""
+
+    key: IntArray
+    start: IntArray
+    end: IntArray
+    slot: IntArray
+
+    def of(self, chosen: BoolArray) -> Held:
+        return Held(self.key[chosen], self.start[chosen], self.end[chosen], self.slot[chosen])
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Sessions as they are with the rows: key and bounds of each. `row_span` and `held_span` say to which of them each row
+    (-1: it is late) and each session that was there belongs."""
+
+    key: IntArray
+    start: IntArray
+    end: IntArray
+    row_span: IntArray
+    held_span: IntArray
+
+
+def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fires) -> Spans:
+    """Rows that touch (`gap_ms` or less apart) are of one session. Where a row is `behind`, sessions may be over before it
+    comes: the rows of its key are looked at one by one."""
+    if not behind.any():
+        return _together(rows, held, gap_ms)
+    slow = np.isin(rows.key, rows.key[behind])
+    slow_held = np.isin(held.key, rows.key[behind])
+    fast = _together(_rows(rows, ~slow), held.of(~slow_held), gap_ms)
+    one = _one_by_one(_rows(rows, slow), held.of(slow_held), gap_ms, fires)
+    count = len(fast.key)
+    row_span, held_span = np.empty(len(rows.key), np.int64), np.empty(len(held.key), np.int64)
+    row_span[~slow], held_span[~slow_held] = fast.row_span, fast.held_span
+    row_span[slow] = np.where(one.row_span >= 0, one.row_span + count, _LATE)
+    held_span[slow_held] = one.held_span + count
+    bounds = [np.concatenate([getattr(fast, n), getattr(one, n)]) for n in ("key", "start", "end")]
+    return Spans(*bounds, row_span, held_span)
+
+
+def _rows(rows: Rows, chosen: BoolArray) -> Rows:
+    return Rows(rows.key[chosen], rows.time[chosen], rows.before[chosen])
+
+
+def _together(rows: Rows, held: Held, gap_ms: int) -> Spans:
+    """All at once: rows sorted by time fall into stretches, and these into sessions with those that are there."""
+    order = np.lexsort((rows.time, rows.key))
+    key, time = rows.key[order], rows.time[order]
+    begins = np.ones(len(key), np.bool_)
+    begins[1:] = (key[1:] != key[:-1]) | (time[1:] - time[:-1] > gap_ms)
+    stretch = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    last = np.append(first, len(key))[1:] - 1
+    pieces = Held(
+        np.concatenate([key[first], held.key]),
+        np.concatenate([time[first], held.start]),
+        np.concatenate([time[last] + gap_ms, held.end]),
+        np.empty(0, np.int64),
+    )
+    spans = _joined(pieces)
+    row_span = np.empty(len(key), np.int64)
+    row_span[order] = spans.held_span[: len(first)][stretch]
+    return replace(spans, row_span=row_span, held_span=spans.held_span[len(first) :])
+
+
+def _joined(pieces: Held) -> Spans:
+    """Pieces of time of one key that touch become one."""
+    order = np.lexsort((pieces.start, pieces.key))
+    key, start = pieces.key[order], pieces.start[order]
+    distinct, rank = np.unique(pieces.end[order], return_inverse=True)
+    size = max(len(distinct), 1)
+    reached = np.maximum.accumulate(key * size + rank) if len(key) else key
+    begins = np.ones(len(key), np.bool_)
+    begins[1:] = (key[1:] != key[:-1]) | (start[1:] > distinct[reached[:-1] % size])
+    first = np.flatnonzero(begins)
+    last = np.append(first, len(key))[1:] - 1
+    span = np.empty(len(key), np.int64)
+    span[order] = np.cumsum(begins) - 1
+    return Spans(key[first], start[first], distinct[reached[last] % size], np.empty(0, np.int64), span)
+
+
+@dataclass
+class _Open:
+    """A session on its way."""
+
+    start: int
+    end: int
+    rows: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+
+    def take(self, other: _Open) -> None:
+        self.start, self.end = min(self.start, other.start), max(self.end, other.end)
+        self.rows += other.rows
+        self.held += other.held
+
+
+def _one_by_one(rows: Rows, held: Held, gap_ms: int, fires: Fires) -> Spans:
+    """As each row finds them: one that is over grows no more."""
+    by_key: dict[int, list[_Open]] = {}
+    for i, (key, start, end) in enumerate(zip(held.key.tolist(), held.start.tolist(), held.end.tolist(), strict=True)):
+        by_key.setdefault(key, []).append(_Open(start, end, held=[i]))
+    own = fires(rows.time + gap_ms).tolist()
+    arriving = zip(rows.key.tolist(), rows.time.tolist(), rows.before.tolist(), own, strict=True)
+    for i, (key, time, before, fired) in enumerate(arriving):
+        there = by_key.setdefault(key, [])
+        touched = [s for s in there if s.start <= time + gap_ms and s.end >= time and _over(s, fires) > before]
+        if not touched and fired <= before:
+            continue
+        session = touched[0] if touched else _Open(time, time + gap_ms)
+        if not touched:
+            there.append(session)
+        for other in touched[1:]:
+            session.take(other)
+            there.remove(other)
+        session.take(_Open(time, time + gap_ms, [i]))
+    return _numbered(by_key, len(rows.key), len(held.key))
+
+
+def _over(session: _Open, fires: Fires) -> int:
+    return int(fires(np.array([session.end]))[0])
+
+
+def _numbered(by_key: dict[int, list[_Open]], rows: int, held: int) -> Spans:
+    sessions = [(key, s) for key, there in by_key.items() for s in there]
+    row_span, held_span = np.full(rows, _LATE, np.int64), np.empty(held, np.int64)
+    for number, (_, session) in enumerate(sessions):
+        row_span[session.rows] = number
+        held_span[session.held] = number
+    keys: Sequence[int] = [key for key, _ in sessions]
+    starts, ends = [s.start for _, s in sessions], [s.end for _, s in sessions]
+    return Spans(*(np.array(x, np.int64) for x in (keys, starts, ends)), row_span, held_span)

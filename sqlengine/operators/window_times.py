@@ -1,0 +1,115 @@
+"""When windows begin, end and are over: arithmetic on whole columns, in ms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parser.types import Root, Schema
+from planner.logical import (
+    Aligned,
+    Cumulate,
+    Hop,
+    LogicalPlan,
+    Session,
+    SessionAssign,
+    Tumble,
+    Window,
+    WindowAggregate,
+    WindowAssign,
+)
+from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
+from sqlengine.operators.zones import timer_instants, to_instants, to_local
+
+
+class WindowClock:
+    """The time by which windows are over: the watermark, or the processing time for windows of that. Bounds of windows
+    are what a clock in `zone` shows where the time is a TIMESTAMP_LTZ."""
+
+    def __init__(self, schema: Schema, time_column: str, zone: str) -> None:
+        kind = schema.type(time_column)
+        self.proctime = kind.is_proctime
+        self.zone = zone if kind.root is Root.TIMESTAMP_LTZ else "UTC"
+
+    def now(self, batch: Batch) -> int:
+        """The last instant that has passed behind the batch."""
+        return batch.proctime - 1 if self.proctime else batch.watermark
+
+    def before(self, batch: Batch) -> IntArray:
+        """The last instant that had passed before each row; by processing time no row is late."""
+        if self.proctime:
+            return np.full(batch.num_rows, MIN_WATERMARK, np.int64)
+        return batch.watermarks()
+
+    def local(self, instants: IntArray) -> IntArray:
+        """What the clock shows."""
+        return to_local(instants, self.zone)
+
+    def fires(self, ends: IntArray) -> IntArray:
+        """The instants at which windows with these ends are over."""
+        if self.zone == "UTC":
+            return ends - 1
+        distinct, which = np.unique(ends, return_inverse=True)
+        return timer_instants(distinct - 1, self.zone)[which]
+
+    def times(self, ends: IntArray) -> IntArray:
+        """The last instants of windows with these ends."""
+        return to_instants(ends - 1, self.zone)
+
+
+def slice_ends(window: Aligned, local: IntArray) -> IntArray:
+    """The slice of each time, known by its end."""
+    return local - (local - window.offset_ms) % window.slice_ms + window.slice_ms
+
+
+def first_windows(window: Aligned, slices: IntArray) -> IntArray:
+    """The ends of the first windows that contain the slices."""
+    if not isinstance(window, Hop):
+        return slices
+    return slices + (window.offset_ms + window.size_ms - slices) % window.slide_ms
+
+
+def last_windows(window: Aligned, slices: IntArray) -> IntArray:
+    """The ends of the last windows that contain the slices; before `first_windows` where none does."""
+    if isinstance(window, Tumble):
+        return slices
+    if isinstance(window, Cumulate):
+        return window_starts(window, slices) + window.size_ms
+    latest = slices - window.slice_ms + window.size_ms
+    return latest - (latest - window.offset_ms - window.size_ms) % window.slide_ms
+
+
+def window_starts(window: Aligned, ends: IntArray) -> IntArray:
+    """Where the windows with these ends begin."""
+    if not isinstance(window, Cumulate):
+        return ends - window.size_ms
+    return ends - 1 - (ends - 1 - window.offset_ms) % window.size_ms
+
+
+def distance(window: Aligned) -> int:
+    """From one window's end to the next one's."""
+    match window:
+        case Tumble():
+            return window.size_ms
+        case Hop():
+            return window.slide_ms
+        case Cumulate():
+            return window.step_ms
+
+
+def window_below(plan: LogicalPlan) -> Window:
+    """The windows whose columns the rows of `plan` carry."""
+    while not isinstance(plan, WindowAssign | SessionAssign):
+        if isinstance(plan, WindowAggregate) and plan.session is not None:
+            return plan.session
+        plan = plan.inputs[0]
+    return plan.window
+
+
+def zone_of(plan: LogicalPlan) -> str:
+    """The time zone of these windows."""
+    return window_below(plan).zone
+
+
+def is_aligned(plan: LogicalPlan) -> bool:
+    """Whether their ends tell these windows apart."""
+    return not isinstance(window_below(plan), Session)
