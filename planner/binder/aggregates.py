@@ -82,6 +82,7 @@ class Grouping:
         self.window: list[str] = []
         self.sets: list[frozenset[str]] = []  # the columns that each grouping set groups by
         self.marks: dict[str, list[int]] = {}  # columns with one value for each set: GROUPING and the like
+        self.position = position_of(node.args.get("group") or node)
         self._group(node)
 
     def bind(self, node: exp.Expression) -> Scalar:
@@ -122,7 +123,10 @@ class Grouping:
             start, end, time = self.window
             if self.legacy is not None:
                 return window_groups.legacy_aggregate(below, keys, calls, (start, end, time), self.legacy)
-            return window_groups.aggregated(below, keys, calls, (start, end, time))
+            try:
+                return window_groups.aggregated(below, keys, calls, (start, end, time))
+            except PlanError as error:
+                raise error.at(self.position) from None
         return GroupAggregate(below, keys, calls)
 
     def _expanded(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -63,8 +63,13 @@ def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fire
     row_span[~slow], held_span[~slow_held] = fast.row_span, fast.held_span
     row_span[slow] = np.where(one.row_span >= 0, one.row_span + count, _LATE)
     held_span[slow_held] = one.held_span + count
-    bounds = [np.concatenate([getattr(fast, n), getattr(one, n)]) for n in ("key", "start", "end")]
-    return Spans(*bounds, row_span, held_span)
+    return Spans(
+        np.concatenate([fast.key, one.key]),
+        np.concatenate([fast.start, one.start]),
+        np.concatenate([fast.end, one.end]),
+        row_span,
+        held_span,
+    )
 
 
 def _rows(rows: Rows, chosen: BoolArray) -> Rows:
@@ -155,6 +160,7 @@ def _numbered(by_key: dict[int, list[_Open]], rows: int, held: int) -> Spans:
     for number, (_, session) in enumerate(sessions):
         row_span[session.rows] = number
         held_span[session.held] = number
-    keys: Sequence[int] = [key for key, _ in sessions]
-    starts, ends = [s.start for _, s in sessions], [s.end for _, s in sessions]
-    return Spans(*(np.array(x, np.int64) for x in (keys, starts, ends)), row_span, held_span)
+    keys = np.array([key for key, _ in sessions], np.int64)
+    starts = np.array([s.start for _, s in sessions], np.int64)
+    ends = np.array([s.end for _, s in sessions], np.int64)
+    return Spans(keys, starts, ends, row_span, held_span)

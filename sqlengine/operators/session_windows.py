@@ -65,7 +65,8 @@ class SessionAggregateOperator:
         for slots, others in found.merges:
             self._accumulators.merge(slots, others)
             if self._retracts:
-                self._table.columns[_ROWS][slots] += self._table.columns[_ROWS][others]
+                counts = self._table.columns[_ROWS].view(np.int64)
+                counts[slots] += counts[others]
             self._sessions.remove(others)
         self._counters["late_rows"] += batch.num_rows - len(found.rows)
         if len(found.rows) < batch.num_rows:
@@ -78,7 +79,7 @@ class SessionAggregateOperator:
     def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
         columns = self._table.columns
         if self._retracts:
-            slots = slots[columns[_ROWS][slots] > 0]
+            slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
         starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (START, END, FIRES))
         keys = [self._table.array(k, slots) for k in self._node.keys]
         fired = Fired(keys, self._accumulators.results(slots), starts, ends, fires)

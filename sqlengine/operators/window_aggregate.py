@@ -92,7 +92,7 @@ class WindowAggregateOperator:
     def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
         columns = self._table.columns
         if self._retracts:
-            slots = slots[columns[_ROWS][slots] > 0]
+            slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
         starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (_START, _END, _FIRES))
         keys = [self._table.array(k, slots) for k in self._node.keys]
         fired = Fired(keys, self._accumulators.results(slots), starts, ends, fires)

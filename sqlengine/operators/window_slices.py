@@ -97,17 +97,17 @@ class SlicedAggregateOperator:
         if not behind.any() and distance(self._window) <= self._window.size_ms:
             self._add(rows, output)
             return
-        rows, first, behind, before = self._in_time(rows, behind, before)
+        rows, over, behind, before = self._in_time(rows, behind, before)
         start = 0
-        for cut in _cuts(first, behind, before):
+        for cut in _cuts(over, behind, before):
             self._add(rows.part(start, cut), output)
             self._fire(replace(batch, watermark=int(before[cut])), int(before[cut]), output)
             start = cut
         self._add(rows.part(start, rows.batch.num_rows), output)
 
     def _in_time(self, rows: _Rows, behind: BoolArray, before: IntArray) -> tuple[_Rows, IntArray, BoolArray, IntArray]:
-        """The rows of which a window is not over, with the first of these; beside them when their first one was over,
-        whether it was, and what had passed before them."""
+        """The rows of which a window is not over, with the first of these; beside them when the one before that was over,
+        whether it is one of theirs, and what had passed before them."""
         windows, fires, last = rows.windows.copy(), rows.fires.copy(), last_windows(self._window, rows.slices)
         late = behind.copy()
         while late.any():
@@ -120,7 +120,7 @@ class SlicedAggregateOperator:
         if isinstance(self._window, Cumulate):
             slices = np.where(behind, self._base(slices), slices)
         kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires[keep])
-        return kept, rows.fires[keep], behind[keep], before[keep]
+        return kept, self._clock.fires(kept.windows - distance(self._window)), behind[keep], before[keep]
 
     def _base(self, ends: IntArray) -> IntArray:
         """Of CUMULATE: the slice in which all those are that have been part of a window."""
@@ -183,7 +183,7 @@ class SlicedAggregateOperator:
 
     def _cumulated(self, slots: IntArray, end: int) -> Fired:
         if self._retracts:
-            slots = slots[self._table.columns[_ROWS][slots] > 0]
+            slots = slots[self._table.columns[_ROWS].view(np.int64)[slots] > 0]
         slots = self._table.in_order(slots)
         return self._fired(slots, end, self._accumulators.results(slots))
 
@@ -202,7 +202,8 @@ class SlicedAggregateOperator:
         self._chains.enter(targets[is_new], [k.filter(pa.array(is_new)) for k in keys])
         self._accumulators.merge(targets, fresh)
         if self._retracts:
-            columns[_ROWS][targets] += columns[_ROWS][fresh]
+            counts = columns[_ROWS].view(np.int64)
+            counts[targets] += counts[fresh]
         self._table.mark(targets)
         kept = np.union1d(slots[columns[_END][slots] == base], targets)
         self._remove(fresh)
@@ -234,11 +235,11 @@ class SlicedAggregateOperator:
         self._table.remove(slots)
 
 
-def _cuts(first: IntArray, behind: BoolArray, before: IntArray) -> Iterator[int]:
-    """The rows before which windows must go out: those that are behind one that may be open still. `first` are the
-    instants at which the first windows of the rows were over."""
+def _cuts(over: IntArray, behind: BoolArray, before: IntArray) -> Iterator[int]:
+    """The rows before which windows must go out: those of which one is over (since the instant `over`) that may not have
+    gone out yet."""
     passed = MIN_WATERMARK
     for row in np.flatnonzero(behind).tolist():
-        if first[row] > passed:
+        if over[row] > passed:
             passed = int(before[row])
             yield row

@@ -26,6 +26,15 @@ class KeyChains:
         self._table = table
         self._types = [table.keys.type(n) for n in names]
         self._names = tuple(names)
+        self._index = HashIndex()
+        self._generation = 0
+        self._group: IntArray  # by row
+        self._next: IntArray  # by row, the next of its group
+        self._head: IntArray  # by group
+        self._first: IntArray  # by group, a row that holds the key
+        self._hash: npt.NDArray[np.uint64]  # by group
+        self._free: IntArray
+        self._count = 0
         self._load()
 
     def refresh(self) -> None:
@@ -89,12 +98,8 @@ class KeyChains:
     def _load(self) -> None:
         self._generation = self._table.generation
         self._index = HashIndex()
-        self._group: IntArray = np.empty(0, np.int64)  # by row
-        self._next: IntArray = np.empty(0, np.int64)  # by row, the next of its group
-        self._head: IntArray = np.empty(0, np.int64)  # by group
-        self._first: IntArray = np.empty(0, np.int64)  # by group, a row that holds the key
-        self._hash: npt.NDArray[np.uint64] = np.empty(0, np.uint64)  # by group
-        self._free: IntArray = np.empty(0, np.int64)
+        self._group, self._next, self._head, self._first, self._free = (np.empty(0, np.int64) for _ in range(5))
+        self._hash = np.empty(0, np.uint64)
         self._count = 0
         live = self._table.live()
         self.enter(live, [self._table.array(n, live) for n in self._names])
