@@ -9,7 +9,7 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from parser.errors import PlanError
-from parser.types import Root
+from parser.types import DataType, Root
 from planner.logical import LogicalPlan
 from planner.rewrite import map_expressions, rewrite, transform
 from planner.scalar import UTC, Call, Scalar, walk
@@ -60,4 +60,8 @@ def _zoned(call: Call) -> bool:
         return True
     kinds = [call.type, *(a.type for a in call.args)]
     # Comparing two TIMESTAMP_LTZ needs no zone, but telling which calls are such saves nothing.
-    return any(t.root is Root.TIMESTAMP_LTZ for t in kinds)
+    return any(map(_has_instants, kinds))
+
+
+def _has_instants(kind: DataType) -> bool:
+    return kind.root is Root.TIMESTAMP_LTZ or any(map(_has_instants, kind.children))

@@ -86,6 +86,7 @@ def _kernel(
             proctime_ms=batch.proctime,
             seed=batch.seed ^ own,
             zone=expression.zone,
+            watermarks=batch.watermarks,
         )
         return call(definition, [a(batch) for a in arguments], context)
 

@@ -69,7 +69,7 @@ def column_to_json(array: pa.Array, kind: DataType) -> list[JsonValue]:
         case Root.INTERVAL_DAY_TIME | Root.INTERVAL_YEAR_MONTH:
             text = _duration_text if kind.root is Root.INTERVAL_DAY_TIME else _period_text
             return [None if v is None else text(v) for v in array.to_pylist()]
-        case Root.ROW:
+        case Root.ROW | Root.STRUCTURED:
             fields = [column_to_json(pc.struct_field(array, i), c) for i, c in enumerate(kind.children)]
             rows = (list(r) for r in zip(*fields, strict=True)) if fields else ([] for _ in range(len(array)))
             return [r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)]

@@ -176,7 +176,9 @@ def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) ->
     if target.root is Root.TIME:
         numbers = numbers % (DAY_NS // wanted)
     placed = _placed(numbers, present & ~far, target, zone if source.root is not Root.TIMESTAMP_LTZ else "UTC")
-    return Vector(placed, Errors.where(far & present, f"the time is beyond those that {target.plain} holds"))
+    return Vector(
+        placed, Errors.where(far & present, f"the time is beyond those that {target.plain} holds: from 1677 to 2262")
+    )
 
 
 def _ns_per_unit(t: DataType) -> int:
@@ -248,11 +250,16 @@ def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
         return Vector(plain)
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
-    parsed = [None if _beyond(p, target) else p for p in map(_parser(target), texts)]
+    parsed = list(map(_parser(target), texts))
+    reasons = {i: f"cannot cast {quoted([texts[i]])} to {target.plain}" for i, p in enumerate(parsed) if p is None}
+    for i, value in enumerate(parsed):
+        if _beyond(value, target):
+            parsed[i] = None
+            reasons[i] = f"{quoted([texts[i]])} is beyond the times that {target.plain} holds: from 1677 to 2262"
     codes = encoded.indices
     result = _parsed_array(parsed, target, zone).take(codes)
-    bad = [i for i, p in enumerate(parsed) if p is None]
-    return Vector(result, _cast_errors(codes, texts, bad, target) if bad else None)
+    failures = {row: reasons[code] for row, code in enumerate(codes.to_pylist()) if code in reasons} if reasons else {}
+    return Vector(result, errors_of(failures, len(codes)))
 
 
 def _beyond(parsed: object, target: DataType) -> bool:
@@ -268,13 +275,3 @@ def _parsed_array(parsed: list[object], target: DataType, zone: str) -> pa.Array
     present = np.array([p is not None for p in parsed], np.bool_)
     units = [int(p) // _ns_per_unit(target) if isinstance(p, int) else 0 for p in parsed]
     return _placed(np.array(units, np.int64), present, target, zone)
-
-
-def _cast_errors(codes: pa.Array, texts: list[str], bad: list[int], target: DataType) -> Errors | None:
-    failed = dict.fromkeys(bad)
-    failures = {
-        row: f"cannot cast {quoted([texts[code]])} to {target.plain}"
-        for row, code in enumerate(codes.to_pylist())
-        if code in failed
-    }
-    return errors_of(failures, len(codes))

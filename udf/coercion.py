@@ -14,7 +14,7 @@ _INTEGER_ORDER = tuple(_INTEGER_DIGITS)
 # What a number and a text are in an order: the text may be beyond the number's own type.
 _WITH_TEXT = {**dict.fromkeys(_INTEGER_ORDER, BIGINT), Root.DECIMAL: decimal(38, 18)}
 _APPROXIMATE = (Root.FLOAT, Root.DOUBLE)
-_NESTED = (Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW)
+_NESTED = (Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW, Root.STRUCTURED)
 _UNORDERED = (*_NESTED, Root.VARIANT, Root.BITMAP)
 _NEVER_TEXT = (Root.BOOLEAN, Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
 
@@ -83,11 +83,15 @@ def _text(a: DataType, b: DataType) -> DataType:
 
 
 def _nested(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
-    if a.root is not b.root or a.root not in _NESTED or len(a.children) != len(b.children):
+    if a.root not in _NESTED or not _same_shape(a, b):
         return None
     children = tuple(_fold((x, y), first_wins=first_wins) for x, y in zip(a.children, b.children, strict=True))
     known = tuple(c for c in children if c is not None)
-    return DataType(a.root, children=known, names=a.names) if len(known) == len(children) else None
+    return (
+        DataType(a.root, children=known, names=a.names, class_name=a.class_name)
+        if len(known) == len(children)
+        else None
+    )
 
 
 def comparison_types(left: DataType, right: DataType, *, equality: bool) -> tuple[DataType, DataType] | None:
@@ -155,8 +159,8 @@ _PREDEFINED = (
 
 # target -> sources that are cast without being asked (INSERT), and those that CAST takes besides.
 _CASTS: dict[Root, tuple[tuple[Root, ...], tuple[Root, ...]]] = {
-    Root.CHAR: ((Root.CHAR,), (*_PREDEFINED, Root.BINARY, Root.VARBINARY, *_NESTED)),
-    Root.VARCHAR: (_TEXTS, (*_PREDEFINED, Root.BINARY, Root.VARBINARY, *_NESTED)),
+    Root.CHAR: ((Root.CHAR,), (*_PREDEFINED, Root.BINARY, Root.VARBINARY, Root.BITMAP, *_NESTED)),
+    Root.VARCHAR: (_TEXTS, (*_PREDEFINED, Root.BINARY, Root.VARBINARY, Root.BITMAP, *_NESTED)),
     Root.BOOLEAN: ((), (*_TEXTS, *_NUMBERS)),
     Root.BINARY: ((Root.BINARY,), (*_TEXTS, Root.VARBINARY)),
     Root.VARBINARY: ((Root.BINARY, Root.VARBINARY), _TEXTS),
@@ -186,8 +190,8 @@ def can_assign(source: DataType, target: DataType) -> bool:
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether CAST takes a `source` to a `target`. A VARIANT has no casts, not even to VARIANT."""
-    if target.root is Root.VARIANT:
+    """Whether CAST takes a `source` to a `target`. Nothing is cast to a VARIANT or BITMAP, not even one."""
+    if target.root in (Root.VARIANT, Root.BITMAP):
         return source.root is Root.NULL
     if can_assign(source, target):
         return True
@@ -197,7 +201,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
 
 
 def _same_shape(source: DataType, target: DataType) -> bool:
-    return source.root is target.root and len(source.children) == len(target.children)
+    same = source.root is target.root and source.class_name == target.class_name
+    return same and len(source.children) == len(target.children)
 
 
 def sum_type(a: DataType, b: DataType) -> DataType:

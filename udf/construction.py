@@ -12,6 +12,7 @@ from udf.arrays import null_where, valid
 from udf.coercion import merged_type
 from udf.intervals import integers
 from udf.lists import Indices, elements_in, equal_values, interleaved, lists_of, spread
+from udf.nested_casts import RECORDS
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
 from udf.variants import item_of_variant
@@ -122,7 +123,7 @@ def _item_types(types: Types) -> tuple[DataType, ...] | None:
     match subject.root:
         case Root.ARRAY if key.is_integer:
             return subject, key
-        case Root.ROW if key.is_integer or key.is_string:
+        case Root.ROW | Root.STRUCTURED if key.is_integer or key.is_string:
             return subject, key
         case Root.MAP | Root.MULTISET:
             common = merged_type((subject.children[0], key))
@@ -143,7 +144,7 @@ def _item_result(types: Types, literals: Literals) -> DataType:
         if isinstance(index, int) and index < 1:
             raise PlanError(f"an index is 1 or more, not {index}")
         return subject.children[0].with_nullable(True)
-    if subject.root is Root.ROW:
+    if subject.root in RECORDS:
         at = _field_at(subject, index)
         return subject.children[at].with_nullable(subject.nullable or subject.children[at].nullable)
     if subject.root is Root.VARIANT:
@@ -174,7 +175,7 @@ def item(ctx: KernelContext, subject: Values, key: Values) -> Values | Vector:
     kind = ctx.arg_types[0]
     if kind.root is Root.ARRAY:
         return _at_index(ctx, subject, key)
-    if kind.root is Root.ROW:
+    if kind.root in RECORDS:
         index = key.as_py() if isinstance(key, pa.Scalar) else key[0].as_py()
         return field_of(subject, _field_at(kind, index), ctx.num_rows)
     if kind.root is Root.VARIANT:

@@ -13,6 +13,7 @@ from parser.errors import PlanError
 from parser.types import STRING, DataType, Root
 from udf.arrays import errors_of, per_distinct
 from udf.json_text import NotJson, number_text, quoted_json, read_json, write_json
+from udf.nested_casts import RECORDS
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, gives, takes, text
 from udf.texts import float_text
@@ -41,7 +42,7 @@ def check_json(t: DataType) -> None:
     """PlanError for a type that has no form in JSON."""
     if t.root is Root.MAP and not t.children[0].is_string:
         raise PlanError(f"{t.plain} is not supported in JSON: keys must be strings")
-    if t.root in (Root.ARRAY, Root.MAP, Root.ROW):
+    if t.root in (Root.ARRAY, Root.MAP, *RECORDS):
         for child in t.children:
             check_json(child)
     elif t.root not in _WRITTEN:
@@ -55,7 +56,7 @@ def json_texts(values: pa.Array, t: DataType) -> list[str | None]:
             return _lists(values, t)
         case Root.MAP:
             return _maps(values, t)
-        case Root.ROW:
+        case Root.ROW | Root.STRUCTURED:
             return _objects(values, t)
         case Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
             return _times(values, t)

@@ -1,5 +1,5 @@
 """ARRAY, MAP, MULTISET and ROW as others of their kind, by a cast of their parts; and their texts: [1, NULL], {a=1},
-(1, a). A part that cannot be cast is an error of the whole."""
+(1, a), (name=a). A part that cannot be cast is an error of the whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from udf.arrays import valid
 from udf.lists import Indices, Lists, elements_in, lists_of
 from udf.vector import Errors, Vector, merge_errors
 
-NESTED = (Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW)
+# Values of named fields.
+RECORDS = (Root.ROW, Root.STRUCTURED)
+NESTED = (Root.ARRAY, Root.MAP, Root.MULTISET, *RECORDS)
 
 # The cast of one part: values, their type, the type wanted.
 PartCast: TypeAlias = Callable[[pa.Array, DataType, DataType], Vector]
@@ -33,7 +35,7 @@ def convert_nested(values: pa.Array, source: DataType, target: DataType, cast: P
     n = len(values)
     pairs = list(zip(parts_of(source), parts_of(target), strict=True))
     present = valid(values, n)
-    if source.root is Root.ROW:
+    if source.root in RECORDS:
         fields = [cast(pc.struct_field(values, i), *pair) for i, pair in enumerate(pairs)]
         made = pa.StructArray.from_arrays(
             [f.values for f in fields], fields=list(target.arrow), mask=pa.array(~present)
@@ -71,15 +73,20 @@ def _of_parents(errors: Errors | None, lengths: Indices) -> Errors | None:
     return Errors(mask, codes, errors.reasons)
 
 
-_BRACKETS = {Root.ARRAY: ("[", "]"), Root.MAP: ("{", "}"), Root.MULTISET: ("{", "}"), Root.ROW: ("(", ")")}
+_BRACKETS = {
+    Root.ARRAY: ("[", "]"), Root.MAP: ("{", "}"), Root.MULTISET: ("{", "}"),
+    Root.ROW: ("(", ")"), Root.STRUCTURED: ("(", ")"),
+}  # fmt: skip
 
 
 def nested_text(values: pa.Array, source: DataType, text: PartText) -> pa.Array:
     """The texts of nested values: NULL parts are `NULL`."""
     n, kinds = len(values), parts_of(source)
     opening, closing = _BRACKETS[source.root]
-    if source.root is Root.ROW:
+    if source.root in RECORDS:
         columns = [_or_null(text(pc.struct_field(values, i), kind)) for i, kind in enumerate(kinds)]
+        if source.root is Root.STRUCTURED:
+            columns = [[f"{name}={t}" for t in texts] for name, texts in zip(source.names, columns, strict=True)]
         rows = [", ".join(r) for r in zip(*columns, strict=True)] if columns else [""] * n
     else:
         lists = lists_of(values, n)

@@ -17,6 +17,7 @@ from inspect import cleandoc
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parser.errors import PlanError
@@ -36,7 +37,7 @@ class KernelContext:
 
     `arg_types` are the types after implicit casts. `proctime_ms` is the epoch's processing time. `seed` is unique per
     epoch, node and batch: random functions derive their values from it and the row's number. `zone` is the session's
-    time zone."""
+    time zone. `watermarks` gives the watermark before each row in ms, None where a value is computed without rows."""
 
     num_rows: int
     result_type: DataType
@@ -44,6 +45,7 @@ class KernelContext:
     proctime_ms: int = 0
     seed: int = 0
     zone: str = "UTC"
+    watermarks: Callable[[], npt.NDArray[np.int64]] | None = None
 
 
 Kernel: TypeAlias = Callable[[Sequence[Vector], KernelContext], Vector]

@@ -14,6 +14,7 @@ from planner.binder.calls import CALLS, REWRITES, function_call
 from planner.binder.scalars import BINDERS, bind_scalar, qualifiers
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar
+from udf.nested_casts import RECORDS
 
 
 def _tuple(node: exp.Expression, place: Place) -> Scalar:
@@ -22,7 +23,10 @@ def _tuple(node: exp.Expression, place: Place) -> Scalar:
 
 def _bracket(node: exp.Expression, place: Place) -> Scalar:
     (index,) = node.expressions
-    return function_call("ITEM", (bind_scalar(node.this, place), bind_scalar(index, place)), node)
+    whole = bind_scalar(node.this, place)
+    if whole.type.root is Root.STRUCTURED:
+        raise PlanError("an object has no items", hint="write object.field", position=position_of(node))
+    return function_call("ITEM", (whole, bind_scalar(index, place)), node)
 
 
 def _dot(node: exp.Expression, place: Place) -> Scalar:
@@ -33,7 +37,7 @@ def _dot(node: exp.Expression, place: Place) -> Scalar:
 
 def field_of(whole: Scalar, name: exp.Expression) -> Scalar:
     """The field of a row."""
-    if whole.type.root is not Root.ROW:
+    if whole.type.root not in RECORDS:
         hint = "a point stands between a table and its column, or a row and its field"
         raise PlanError(
             f"{whole} is {whole.type} and has no field '{name.name}'", hint=hint, position=position_of(name)

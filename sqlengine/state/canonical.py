@@ -16,7 +16,7 @@ Part of what `keys.BUCKET_HASH_VERSION` numbers. Version 1: a tag byte and a pay
     0c i64                              INTERVAL MONTH, months
     0d u32 count, elements              ARRAY
     0e u32 count, keys with values      MAP, and MULTISET with the number of each; in the order of the keys' bytes
-    0f u32 count, fields                ROW, without the fields' names
+    0f u32 count, fields                ROW and STRUCTURED, without the fields' names
     10 u32 length, UTF-8                VARIANT, in its written form
     11 u32 length, UTF-8                BITMAP, in its written form
 
@@ -38,7 +38,7 @@ import pyarrow.compute as pc
 from parser.types import DataType, Root
 from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, objects, to_numpy, validity
 from udf.lists import Lists, elements_in, lists_of
-from udf.nested_casts import NESTED, parts_of, rebuilt
+from udf.nested_casts import NESTED, RECORDS, parts_of, rebuilt
 
 _NULL = b"\x00"
 _NAN = float("nan")
@@ -176,7 +176,7 @@ def _encode_all(kind: DataType, column: pa.Array) -> list[bytes]:
 def _encode_nested(kind: DataType, column: pa.Array) -> list[bytes]:
     """Canonical bytes of each nested value, part by part."""
     present, kinds = validity(column).tolist(), parts_of(kind)
-    if kind.root is Root.ROW:
+    if kind.root in RECORDS:
         fields = [_encode_all(k, pc.struct_field(column, i)) for i, k in enumerate(kinds)]
         rows = [b"".join(r) for r in zip(*fields, strict=True)] if fields else [b""] * len(column)
         head = _head(15, len(kinds))
@@ -207,7 +207,7 @@ def _in_order(kind: DataType, column: pa.Array) -> pa.Array:
     kinds = parts_of(kind)
     if kind.root not in NESTED:
         return column
-    if kind.root is Root.ROW:
+    if kind.root in RECORDS:
         fields = [_in_order(k, pc.struct_field(column, i)) for i, k in enumerate(kinds)]
         return pa.StructArray.from_arrays(fields, fields=list(column.type), mask=column.is_null())
     lists = lists_of(column, len(column))

@@ -1,0 +1,11 @@
+SET 'pipeline.auto-watermark-interval' = '0';
+CREATE TABLE w (id INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = '${DATA}/marked.csv', 'format' = 'csv');
+CREATE TABLE i (id INT, t TIMESTAMP(3), ts AS CAST(t AS TIMESTAMP_LTZ(3)), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/marked.csv', 'format' = 'csv');
+SELECT id, ts, CURRENT_WATERMARK(ts) FROM w;
+SELECT id FROM w WHERE CURRENT_WATERMARK(ts) IS NULL OR ts > CURRENT_WATERMARK(ts);
+SELECT id, ts <= CURRENT_WATERMARK(ts) AS late, TYPEOF(CURRENT_WATERMARK(ts)) FROM w WHERE id > 1;
+SELECT i, CURRENT_WATERMARK(ts) FROM (SELECT id + 1 AS i, ts FROM w WHERE id > 1);
+SELECT id, CURRENT_WATERMARK(ts) FROM i;
+SELECT CURRENT_WATERMARK(TIMESTAMP '2020-01-01 00:00:00') FROM w;
+SELECT CURRENT_WATERMARK(CAST(ts AS TIMESTAMP(3))) FROM w;
+SELECT CURRENT_WATERMARK() FROM w;
