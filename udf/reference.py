@@ -22,15 +22,10 @@ TITLES = {
     "arithmetic": "Arithmetic", "numeric": "Arithmetic", "randomness": "Random values", "strings": "Strings",
     "positions": "Strings", "trimming": "Strings", "characters": "Strings", "splitting": "Strings", "formatting": "Strings", "encodings": "Strings",
     "regexps": "Regular expressions", "regexp_functions": "Regular expressions", "urls": "Web addresses",
-<<<<<<< HEAD
-    "clock": "Dates and times", "time_parts": "Dates and times", "time_shifts": "Dates and times", "timestamps": "Dates and times", "conditional": "Conditions",
-    "cast": "Conversion", "types_of": "Conversion", "construction": "Arrays, maps and rows",
-    "array_elements": "Arrays, maps and rows", "array_order": "Arrays, maps and rows", "array_sets": "Arrays, maps and rows", "map_functions": "Arrays, maps and rows",
-=======
-    "temporal": "Dates and times", "timestamps": "Dates and times", "watermarks": "Dates and times", "conditional": "Conditions",
+    "clock": "Dates and times", "time_parts": "Dates and times", "time_shifts": "Dates and times", "timestamps": "Dates and times", "watermarks": "Dates and times",
+    "conditional": "Conditions",
     "cast": "Conversion", "types_of": "Conversion", "objects": "Arrays, maps and rows", "construction": "Arrays, maps and rows",
-    "array_functions": "Arrays, maps and rows", "map_functions": "Arrays, maps and rows",
->>>>>>> 55057d5 (CURRENT_WATERMARK, OBJECT_OF, OBJECT_UPDATE; casts within nested values know the zone; BITMAP as text; what Flink says of casts in zones)
+    "array_elements": "Arrays, maps and rows", "array_order": "Arrays, maps and rows", "array_sets": "Arrays, maps and rows", "map_functions": "Arrays, maps and rows",
     "json_functions": "JSON", "json_writing": "JSON", "variants": "JSON", "hashing": "Hash functions",
     "bitmaps": "Bitmaps", "network": "Network addresses", "log_parsing": "Lines of logs", "aggregates": "Aggregates",
 }  # fmt: skip

@@ -7,7 +7,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import DataType
-from planner.binder.scalars import REWRITES
+from planner.binder.calls import REWRITES
 from planner.scalar import Call, Scalar
 
 
