@@ -47,6 +47,8 @@ def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) 
     30
     """
     name = str(next(iter(rows_of(unit)), "DAY")).upper()
+    if name not in UNIT_MONTHS and all(t.root is Root.TIMESTAMP_LTZ for t in ctx.arg_types[1:]):
+        ctx = replace(ctx, zone="UTC")  # the time that has passed, also where the clock was changed
     (days, ms), (days2, ms2) = days_and_ms(ctx, start, 1), days_and_ms(ctx, end, 2)
     if name == "MICROSECOND":
         units = ((days2 - days) * DAY_MS + ms2 - ms) * 1000

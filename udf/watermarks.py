@@ -24,6 +24,9 @@ def _result(types: Types, literals: Literals) -> DataType:
 def current_watermark(ctx: KernelContext, rowtime: Values) -> Values:
     """CURRENT_WATERMARK(rowtime): the watermark before the row; NULL where there is none yet. The argument is the column
     for which a table declares a WATERMARK.
+
+    >>> CURRENT_WATERMARK(ts)
+    1970-01-01T00:00:01
     """
     if ctx.watermarks is None:
         return pa.nulls(ctx.num_rows, ctx.result_type.arrow)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from parser import parse_condition
-from parser.types import INT, DataType, Root, Schema
+from parser.types import INT, DataType, Root, Schema, TimeAttribute, timestamp
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.catalog import Catalog
@@ -21,8 +21,10 @@ from udf.reference import Entry, Example, aggregate_entries, entries, entry_name
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 X = INT.with_nullable(False)
-SCOPE = Scope((Field(("t",), "x", ColumnRef("x", X)),))
-BATCH = Batch(Schema.of(x=X), (pa.array([0], pa.int32()),), 1, proctime=1_750_000_000_000)
+TS = timestamp(3).as_attribute(TimeAttribute.ROWTIME)
+SCOPE = Scope((Field(("t",), "x", ColumnRef("x", X)), Field(("t",), "ts", ColumnRef("ts", TS))))
+COLUMNS = (pa.array([0], pa.int32()), pa.array([5000], pa.timestamp("ms")))
+BATCH = Batch(Schema.of(x=X, ts=TS), COLUMNS, 1, proctime=1_750_000_000_000, watermark=1000)
 EXAMPLES = [(entry, example) for entry in entries() for example in entry.examples]
 
 
