@@ -306,3 +306,19 @@ def check_not_null(ctx: KernelContext, value: Values, column: Values) -> Vector:
     missing = ~valid(value, ctx.num_rows)
     name = next(iter(rows_of(column)), "")
     return Vector(value, Errors.where(missing, f"NULL for column '{name}', which is NOT NULL"))
+
+
+def _single_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple(types) if len(types) == 2 and types[1].is_integer else None
+
+
+def _single_result(types: Types, literals: Literals) -> DataType:
+    return types[0].plain
+
+
+@function("CHECK ONE ROW", signature=Custom(_single_types, _single_result, "a value and how many rows there are"))
+def check_one_row(ctx: KernelContext, value: Values, rows: Values) -> Vector:
+    """CHECK ONE ROW: the value of a subquery that gives one row (no function of SQL). Error: it gives more."""
+    counts = pa.array([rows.as_py()] * ctx.num_rows, rows.type) if isinstance(rows, pa.Scalar) else rows
+    several = np.asarray(pc.fill_null(pc.greater(counts, 1), pa.scalar(False)))
+    return Vector(value, Errors.where(several, "a subquery that stands for one value gives more than one row"))

@@ -30,7 +30,7 @@ TITLES = {
     "bitmaps": "Bitmaps", "network": "Network addresses", "log_parsing": "Lines of logs", "aggregates": "Aggregates",
 }  # fmt: skip
 # Definitions that no text of SQL calls by their name.
-_INTERNAL = frozenset({"CHECK NOT NULL", "TIMESTAMP MINUS"})
+_INTERNAL = frozenset({"CHECK NOT NULL", "CHECK ONE ROW", "TIMESTAMP MINUS"})
 
 
 @dataclass(frozen=True)

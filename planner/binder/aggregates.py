@@ -15,6 +15,7 @@ from planner.binder.calls import function_call, user_arguments, user_function
 from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
+from planner.binder.subqueries import Subqueries
 from planner.catalog import Catalog, Function
 from planner.logical import (
     WINDOW_COLUMNS,
@@ -67,11 +68,20 @@ class Grouping:
     """One query with GROUP BY. Expressions of its select list and HAVING are bound first, which finds the aggregates;
     `plan` then gives the input of the select list."""
 
-    def __init__(self, node: exp.Select, plan: LogicalPlan, scope: Scope, context: Context, overs: OverCalls) -> None:
+    def __init__(
+        self,
+        node: exp.Select,
+        plan: LogicalPlan,
+        scope: Scope,
+        context: Context,
+        overs: OverCalls,
+        subqueries: Subqueries,
+    ) -> None:
         self.input = plan
         self.overs = overs
         self.context = context
-        self.place = Place(context, scope, "SELECT", self._special)
+        self.subqueries = subqueries
+        self.place = Place(context, scope, "SELECT", self._special, subqueries)
         self.below: dict[str, Scalar] = {}  # columns that the aggregate reads
         self.keys: list[str] = []
         self.grouped: dict[str, ColumnRef] = {}  # digest of a grouped expression -> the aggregate's column
@@ -95,7 +105,8 @@ class Grouping:
         """The expression over the aggregate's columns. These have names that the input has not, except for grouped
         columns, which are replaced wherever they are."""
         replaced = replace_where(value, lambda e: self.grouped.get(e.digest))
-        unknown = columns_of(replaced) - self.results - self.overs.names - {c.name for c in self.grouped.values()}
+        known = self.results | self.overs.names | self.subqueries.names | {c.name for c in self.grouped.values()}
+        unknown = columns_of(replaced) - known
         if unknown:
             raise _not_grouped(min(unknown), node)
         return replaced
@@ -111,7 +122,7 @@ class Grouping:
             if items
             else self.input
         )
-        plan = self._aggregated(below)
+        plan = self.subqueries.join(self._aggregated(below), lambda e: self._above(e, having or exp.Select()))
         return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
 
     def _aggregated(self, below: LogicalPlan) -> LogicalPlan:
@@ -377,8 +388,8 @@ def _of(copies: Mapping[str, str], name: str | None) -> str | None:
 class Ungrouped:
     """A query without GROUP BY: its select list is bound over the input itself."""
 
-    def __init__(self, scope: Scope, context: Context, overs: OverCalls) -> None:
-        self.place = Place(context, scope, "SELECT", self._special)
+    def __init__(self, scope: Scope, context: Context, overs: OverCalls, subqueries: Subqueries) -> None:
+        self.place = Place(context, scope, "SELECT", self._special, subqueries)
         self._overs = overs
 
     def bind(self, node: exp.Expression) -> Scalar:

@@ -9,11 +9,12 @@ from parser.errors import PlanError
 from parser.literals import UNITS
 from parser.nodes import Difference
 from parser.types import Root
-from planner.binder import literals, refusals
+from planner.binder import literals, pool, refusals
 from planner.binder.calls import CALLS, REWRITES, function_call
 from planner.binder.scalars import BINDERS, bind_scalar, qualifiers
-from planner.binder.scope import Place
-from planner.scalar import Call, Literal, Scalar
+from planner.binder.scope import OUTER, Place, Scope, UnknownColumn
+from planner.rewrite import replace_where
+from planner.scalar import Call, ColumnRef, Literal, Scalar
 from udf.nested_casts import RECORDS
 
 
@@ -46,21 +47,41 @@ def field_of(whole: Scalar, name: exp.Expression) -> Scalar:
 
 
 def _column(node: exp.Expression, place: Place) -> Scalar:
-    """table.column, or column.field.field with a table before it or not: the longest name of a table counts."""
+    """A column in reach, or of the nearest query around that has one of the name."""
     if isinstance(node.this, exp.Star):
         raise PlanError("* cannot stand in an expression", position=position_of(node))
+    try:
+        return _in_reach(node, place.scope)
+    except UnknownColumn:
+        prefix, outer = OUTER, place.context.outer
+        while outer is not None:
+            try:
+                found = _in_reach(node, outer.scope)
+            except UnknownColumn:
+                prefix, outer = prefix + OUTER, outer.around
+                continue
+            return _prefixed(found, prefix)
+        raise
+
+
+def _prefixed(value: Scalar, prefix: str) -> Scalar:
+    return replace_where(value, lambda e: pool.column(prefix + e.name, e.type) if isinstance(e, ColumnRef) else None)
+
+
+def _in_reach(node: exp.Expression, scope: Scope) -> Scalar:
+    """table.column, or column.field.field with a table before it or not: the longest name of a table counts."""
     if node.args.get("table") is None:
-        return place.scope.resolve(node.this.this, (), node)
+        return scope.resolve(node.this.this, (), node)
     parts = [*(node.args[k] for k in ("catalog", "db", "table") if node.args.get(k) is not None), node.this]
     names = [p.name for p in parts]
     for at in reversed(range(len(parts))):
         relation = tuple(names[:at])
-        if any(f.name == names[at] and f.relation[len(f.relation) - at :] == relation for f in place.scope.fields):
-            value: Scalar = place.scope.resolve(names[at], relation, node)
+        if any(f.name == names[at] and f.relation[len(f.relation) - at :] == relation for f in scope.fields):
+            value: Scalar = scope.resolve(names[at], relation, node)
             for part in parts[at + 1 :]:
                 value = field_of(value, part)
             return value
-    return place.scope.resolve(node.name, qualifiers(node), node)
+    return scope.resolve(node.name, qualifiers(node), node)
 
 
 def _overlaps(node: exp.Expression, place: Place) -> Scalar:

@@ -13,7 +13,7 @@ from parser.types import BIGINT, BOOLEAN, Root
 from planner.binder import literals, pool, refusals
 from planner.binder.calls import function_call
 from planner.binder.casts import cast
-from planner.binder.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar
+from planner.binder.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar, is_deterministic
 
@@ -84,6 +84,9 @@ def _operator(node: exp.Expression, place: Place) -> Scalar:
 def _quantified(node: exp.Expression, left: Scalar, right: exp.Expression, place: Place) -> Scalar:
     """x < ANY (a, b) is x < a OR x < b; ALL is AND."""
     if not isinstance(right.this, exp.Tuple):
+        if (type(node), type(right)) in ((exp.EQ, exp.Any), (exp.NEQ, exp.All)):
+            found = bind_subquery(node, place)
+            return found if isinstance(node, exp.EQ) else function_call("NOT", (found,), node)
         raise refusals.of_expression(right)
     name = _OPERATORS[type(node)]
     tests = tuple([function_call(name, (left, bind_scalar(e, place)), node) for e in right.this.expressions])
@@ -128,7 +131,7 @@ def _between(node: exp.Expression, place: Place) -> Scalar:
 
 def _in(node: exp.Expression, place: Place) -> Scalar:
     if node.args.get("query") is not None:
-        raise refusals.of_expression(node.args["query"], "IN (SELECT …)", "write the values as a list")
+        return bind_subquery(node, place)
     operands = [node.this, *node.expressions]
     return function_call("IN", tuple([bind_scalar(o, place) for o in operands]), node)
 

@@ -39,8 +39,7 @@ NOT_SCALAR = (
 )
 
 _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
-    exp.Subquery: ("a scalar subquery", "compute the value in a query below, or write it as a literal"),
-    exp.Exists: ("EXISTS", "write the condition into WHERE"),
+    exp.Subquery: ("a subquery", "compute the value in a query below, or write it as a literal"),
     exp.Window: ("OVER", "aggregate by windows: GROUP BY TUMBLE(…)"),
     exp.Tuple: ("a row of several values", "compare the columns one by one with AND"),
     exp.Any: ("ANY and SOME", "use IN, or write the comparisons out with OR"),
@@ -110,6 +109,12 @@ def of_special(node: exp.Expression, clause: str) -> PlanError:
         return PlanError("CUMULATE is a table function", hint=hint, position=position_of(node))
     hint = f"group by {window}(time column, …) in the same query"
     return PlanError(f"{name} stands outside of a query that groups by {window}", hint=hint, position=position_of(node))
+
+
+def of_subquery(node: exp.Expression, clause: str) -> UnsupportedError:
+    """A subquery where there can be none."""
+    hint = "put it into SELECT, WHERE or HAVING, or join the query"
+    return UnsupportedError(f"a subquery in {clause} is not supported", hint=hint, position=position_of(node))
 
 
 def check_arguments(node: exp.Expression) -> None:

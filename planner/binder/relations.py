@@ -14,9 +14,10 @@ from planner.binder import aggregates, joins, laterals, ordering, pool, refusals
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
 from planner.binder.over import OverCalls
-from planner.binder.scalars import as_condition, bind_condition, bind_scalar, qualifiers
+from planner.binder.scalars import as_condition, bind_scalar, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
+from planner.binder.subqueries import Subqueries
 from planner.catalog import Table, View
 from planner.logical import Filter, LogicalPlan, Project, SetOperation, Union, Values
 from planner.scalar import ColumnRef, Scalar
@@ -186,17 +187,15 @@ def _select(node: exp.Select, context: Context) -> Query:
     scope = Scope()
     if source is not None:
         plan, scope = _joined(source.this, node.args.get("joins") or (), context)
+    subqueries = Subqueries(scope, context, bind_query)
     where = node.args.get("where")
     if where is not None:
-        predicate = bind_condition(where.this, Place(context, scope, "WHERE"))
-        plan = Filter(plan, predicate, context.salt((predicate,)))
+        plan = subqueries.where(plan, where.this)
     overs = OverCalls(node)
-    grouping = (
-        aggregates.Grouping(node, plan, scope, context, overs)
-        if aggregates.is_aggregated(node, context.catalog)
-        else None
-    )
-    binder = grouping or aggregates.Ungrouped(scope, context, overs)
+    grouping = None
+    if aggregates.is_aggregated(node, context.catalog):
+        grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries)
+    binder = grouping or aggregates.Ungrouped(scope, context, overs, subqueries)
     items = [item for e in node.expressions for item in _items(e, binder, scope)]
     names, values = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items)), [v for _, v in items]
     qualify = node.args.get("qualify")
@@ -205,7 +204,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     ordered.bind(binder.bind)
     if grouping is not None:
         plan = grouping.plan(node.args.get("having"))
-    plan = overs.plan(plan)
+    plan = overs.plan(subqueries.join(plan))
     if condition is not None:
         plan = Filter(plan, condition, context.salt((condition,)))
     if node.args.get("distinct"):

@@ -43,6 +43,13 @@ def as_condition(bound: Scalar, node: exp.Expression, user: str) -> Scalar:
     return bound
 
 
+def bind_subquery(node: exp.Expression, place: Place) -> Scalar:
+    """The value of an expression that has a subquery in it."""
+    if place.subqueries is None:
+        raise refusals.of_subquery(node, place.clause)
+    return place.subqueries.value(node, place)
+
+
 def qualifiers(node: exp.Expression) -> tuple[str, ...]:
     """What stands before the name of a column: catalog, database and table, as far as they are given."""
     return tuple(node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -29,6 +30,12 @@ EPOCH_FUNCTIONS = frozenset(
     "UNIX_TIMESTAMP CURRENT_WATERMARK".split()
 )
 TIME_ZONE = "table.local-time-zone"
+# What names of columns begin with that a subquery reads of the query around it; no name in a text does.
+OUTER = "\u2191"
+
+
+class UnknownColumn(PlanError):
+    """No column of that name is in reach."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class Scope:
     def _unknown(self, name: str, relation: tuple[str, ...], node: exp.Expression) -> PlanError:
         if relation and not self.has_relation(relation):
             return self._unknown_relation(relation, node)
-        return PlanError(
+        return UnknownColumn(
             f"unknown column '{name}'",
             hint=did_you_mean(name, list(self._by_name), "column"),
             position=position_of(node),
@@ -92,7 +99,9 @@ class Scope:
     def _unknown_relation(self, relation: tuple[str, ...], node: exp.Expression) -> PlanError:
         names = list(dict.fromkeys(f.relation[-1] for f in self.fields if f.relation))
         hint = did_you_mean(relation[-1], names, "table")
-        return PlanError(f"unknown table '{'.'.join(relation)}' in this query", hint=hint, position=position_of(node))
+        return UnknownColumn(
+            f"unknown table '{'.'.join(relation)}' in this query", hint=hint, position=position_of(node)
+        )
 
 
 def did_you_mean(name: str, known: Sequence[str], kind: str) -> str | None:
@@ -108,8 +117,17 @@ def did_you_mean(name: str, known: Sequence[str], kind: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class Outer:
+    """The columns of the query around a subquery, and of those around that."""
+
+    scope: Scope
+    around: Outer | None = None
+
+
+@dataclass(frozen=True)
 class Context:
-    """What a statement is bound in. `ctes` are the common tables in reach; `load` (None: there is none) finds functions."""
+    """What a statement is bound in. `ctes` are the common tables in reach; `load` (None: there is none) finds functions.
+    `outer`: what is around a subquery."""
 
     catalog: Catalog
     settings: Mapping[str, str]
@@ -117,6 +135,7 @@ class Context:
     place: int = 0
     ctes: Mapping[str, Query] = field(default_factory=dict)
     load: Load | None = None
+    outer: Outer | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -173,14 +192,21 @@ class Query:
 Special = Callable[[exp.Expression], Scalar | None]
 
 
+class Subquerying(Protocol):
+    """Gives the value of an expression that has a subquery in it."""
+
+    def value(self, node: exp.Expression, place: Place) -> Scalar: ...
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where an expression stands: the columns in reach, and what aggregates mean there (`special` None: refused)."""
+    """Where an expression stands: the columns in reach, and what aggregates and subqueries mean there (None: refused)."""
 
     context: Context
     scope: Scope
     clause: str
     special: Special | None = None
+    subqueries: Subquerying | None = None
 
 
 def distinct_names(names: Iterable[str], used: Iterable[str] = ()) -> tuple[str, ...]:

@@ -190,8 +190,9 @@ class Join(BinaryJoin):
         return any(key <= by for key in self.inputs[port].upsert_keys)
 
     def row_key(self, port: int) -> Names | None:
-        """The columns that tell the rows of a side apart; None where only all columns do."""
-        keys = self.inputs[port].upsert_keys
+        """The columns that tell the rows of a side apart; None where only all columns do, or where rows only come: then
+        a declared key changes nothing."""
+        keys = self.inputs[port].upsert_keys if self.inputs[port].changes else ()
         return min(keys, key=lambda k: (not k <= set(self.keys(port)), len(k), sorted(k)), default=None)
 
 

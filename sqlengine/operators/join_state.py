@@ -130,6 +130,8 @@ class JoinSide:
         put = self._put(*_part(batch, keys, adds), matches[adds])
         if self._form.unique:
             self._take_last(batch, keys, (adds, put), takes)
+        elif not self._form.identity.names:
+            self._take_unforeseen(*_part(batch, keys, takes))
         else:
             gone, own = _part(batch, keys, takes)
             slots = np.unique(self.rows.take(own, self._identity(gone), len(takes)))
@@ -157,6 +159,18 @@ class JoinSide:
         last = order[np.diff(slots[order], append=-2) != 0]
         last = last[(slots[last] >= 0) & (last >= len(put[0]))]
         self.rows.drop(slots[last])
+
+    def _take_unforeseen(self, batch: Batch, keys: list[pa.Array]) -> None:
+        """Takes back rows of an input that was to give none back: what a source says of itself may be wrong."""
+        rows, slots = self.rows.matches(keys, batch.num_rows)
+        names = self._form.values.names
+        wanted = list(zip(*(batch.column(n).to_pylist() for n in names), strict=True)) or [()] * batch.num_rows
+        held = list(zip(*(self.column(n, slots).to_pylist() for n in names), strict=True)) or [()] * len(slots)
+        gone: dict[int, int] = {}
+        for row, slot, values in zip(rows.tolist(), slots.tolist(), held, strict=True):
+            if row not in gone and wanted[row] == values and slot not in gone.values():
+                gone[row] = slot
+        self.rows.drop(np.fromiter(gone.values(), np.int64, len(gone)))
 
     def _identity(self, batch: Batch) -> list[pa.Array]:
         if self._form.identity.names == (_ONLY.name,):

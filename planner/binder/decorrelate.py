@@ -1,0 +1,136 @@
+"""What a subquery says of the rows around it, moved out of it: conditions of the join that the subquery becomes.
+
+Columns of the query around a subquery have names that begin with OUTER; one more for each query in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import UnsupportedError
+from parser.types import BOOLEAN
+from planner.binder import pool
+from planner.binder.scope import OUTER, distinct_names
+from planner.logical import Filter, GroupAggregate, Join, JoinKind, LogicalPlan, Project, parts_of
+from planner.rewrite import conjunction, conjuncts, references, replace_where
+from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
+
+EQUALITIES = ("=", "IS NOT DISTINCT FROM")
+
+
+def is_outer(expression: Scalar) -> bool:
+    """Whether the expression reads a column from around the query that it stands in."""
+    return any(isinstance(n, ColumnRef) and n.name.startswith(OUTER) for n in walk(expression))
+
+
+def outward(expression: Scalar, names: Mapping[str, str]) -> Scalar:
+    """The condition of a subquery as the query around it sees it: that one's columns by their own names, those of the
+    subquery by the names that `names` gives."""
+
+    def find(node: Scalar) -> Scalar | None:
+        if not isinstance(node, ColumnRef):
+            return None
+        name = node.name.removeprefix(OUTER) if node.name.startswith(OUTER) else names[node.name]
+        return pool.column(name, node.type)
+
+    return replace_where(expression, find)
+
+
+def inner_columns(conditions: Sequence[Scalar]) -> tuple[ColumnRef, ...]:
+    """The subquery's own columns that conditions read, each once."""
+    found = (n for c in conditions for n in walk(c) if isinstance(n, ColumnRef) and not n.name.startswith(OUTER))
+    return tuple({c.name: c for c in found}.values())
+
+
+def pulled(plan: LogicalPlan, node: exp.Expression, *, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
+    """The plan without what it says of the rows around it, and that as conditions over its columns and theirs; `repeats`:
+    it does no harm if rows come more often than before. UnsupportedError where the two cannot be told apart."""
+    if not _correlated(plan):
+        return plan, []
+    match plan:
+        case Filter():
+            below, conditions = pulled(plan.input, node, repeats=repeats)
+            own = [p for p in conjuncts(plan.predicate) if not is_outer(p)]
+            conditions += [p for p in conjuncts(plan.predicate) if is_outer(p)]
+            return (replace(plan, input=below, predicate=conjunction(own)) if own else below), conditions
+        case Project() if not any(is_outer(e) for _, e in plan.items):
+            return _from_project(plan, node, repeats)
+        case GroupAggregate():
+            return _from_aggregate(plan, node)
+        case Join():
+            return _from_join(plan, node, repeats)
+    raise _too_entangled(node)
+
+
+def _correlated(plan: LogicalPlan) -> bool:
+    return any(is_outer(e) for e in plan.expressions) or any(map(_correlated, plan.inputs))
+
+
+def _from_project(plan: Project, node: exp.Expression, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
+    below, conditions = pulled(plan.input, node, repeats=repeats)
+    made: dict[str, Scalar] = {}
+    items = dict(plan.items)
+    for column in inner_columns(conditions):
+        name = next((n for n, e in items.items() if e == column), None)
+        if name is None:
+            (name,) = distinct_names((column.name,), items)
+            items[name] = column
+        made[column.name] = pool.column(name, column.type)
+    return replace(plan, input=below, items=tuple(items.items())), [_renamed(c, made) for c in conditions]
+
+
+def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[LogicalPlan, list[Scalar]]:
+    """What its input must equal, the aggregate is grouped by."""
+    below, conditions = pulled(plan.input, node, repeats=not plan.aggregates)
+    items = dict(references(below.schema, below.schema.names))
+    keys = list(plan.keys)
+    made: list[Scalar] = []
+    for condition in conditions:
+        if not isinstance(condition, Call) or condition.function not in EQUALITIES:
+            raise _too_entangled(node)
+        inner = [a for a in condition.args if not is_outer(a)]
+        if len(inner) != 1:
+            raise _too_entangled(node)
+        name = inner[0].name if isinstance(inner[0], ColumnRef) else ""
+        if not name:
+            (name,) = distinct_names(("correlated",), (*items, *plan.schema.names))
+            items[name] = inner[0]
+        keys += [] if name in keys else [name]
+        key = pool.column(name, inner[0].type)
+        made.append(replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args)))
+    if len(items) > len(below.schema):
+        below = Project(below, tuple(items.items()))
+    return replace(plan, input=below, keys=tuple(keys)), made
+
+
+def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
+    """What an outer, semi- or anti-join says of its left side holds for its result, too. A semi-join is an inner one
+    where repeats do no harm."""
+    if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
+        raise _too_entangled(node)
+    left, conditions = pulled(plan.left, node, repeats=repeats)
+    right, others = pulled(plan.right, node, repeats=repeats or plan.kind.is_semi)
+    parts = list(parts_of(plan.condition))
+    own = [p for p in parts if not is_outer(p)]
+    moved = [*others, *(p for p in parts if is_outer(p))]
+    kind = JoinKind.INNER if moved and repeats and plan.kind is JoinKind.SEMI else plan.kind
+    if moved and kind is not JoinKind.INNER:
+        raise _too_entangled(node)
+    condition = conjunction(own) if own else Literal(True, BOOLEAN.with_nullable(False))
+    return replace(plan, left=left, right=right, kind=kind, condition=condition), [*conditions, *moved]
+
+
+def _renamed(expression: Scalar, names: Mapping[str, Scalar]) -> Scalar:
+    return replace_where(expression, lambda e: names.get(e.name) if isinstance(e, ColumnRef) else None)
+
+
+def _too_entangled(node: exp.Expression) -> UnsupportedError:
+    return UnsupportedError(
+        "this subquery reads the query around it in a way that is not supported",
+        detail="what it reads must stand in conditions of its WHERE, and in equalities below an aggregate",
+        hint="write the subquery as a join",
+        position=position_of(node),
+    )

@@ -1,0 +1,329 @@
+"""Subqueries in expressions: IN, EXISTS and single values become joins of the query that they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError
+from parser.types import BIGINT, TimeAttribute
+from planner.binder import literals, pool, refusals
+from planner.binder.calls import function_call
+from planner.binder.decorrelate import EQUALITIES, inner_columns, is_outer, outward, pulled
+from planner.binder.joins import made
+from planner.binder.scalars import BINDERS, bind_condition, bind_scalar, bind_subquery
+from planner.binder.scope import OUTER, Context, Outer, Place, Query, Scope
+from planner.logical import AggregateCall, Filter, GroupAggregate, JoinKind, LogicalPlan, Project
+from planner.rewrite import conjunction, replace_where, substitute
+from planner.scalar import Call, ColumnRef, Literal, Scalar
+
+BindQuery = Callable[[exp.Expression, Context], Query]
+_COUNT = BIGINT.with_nullable(False)
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A subquery without what it says of the rows around it: that is `conditions`; `values` are its columns."""
+
+    plan: LogicalPlan
+    values: tuple[Scalar, ...]
+    conditions: tuple[Scalar, ...]
+
+
+@dataclass
+class Subqueries:
+    """The subqueries of one SELECT. Those in expressions become columns with names of their own, which `join` brings to
+    the plan that they are computed over; those that are conditions themselves filter it."""
+
+    scope: Scope
+    context: Context
+    bind_query: BindQuery
+    names: set[str] = field(default_factory=set)
+    _waiting: list[tuple[LogicalPlan, Scalar]] = field(default_factory=list)
+
+    def where(self, plan: LogicalPlan, node: exp.Expression) -> LogicalPlan:
+        """The rows of `plan` for which a condition is TRUE. What needs no subquery is asked first."""
+        parts = list(_conjuncts(node))
+        place = Place(self.context, self.scope, "WHERE", subqueries=self)
+        plain = [p for p in parts if _asks(p) is None]
+        if plain:
+            predicate = conjunction([bind_condition(p, place) for p in plain]) if len(plain) < len(parts) else None
+            plan = self._filtered(plan, predicate if predicate is not None else bind_condition(node, place))
+        for part in parts:
+            asked = _asks(part)
+            if asked is not None:
+                plan = self._among(plan, *asked, place)
+        return plan
+
+    def _filtered(self, plan: LogicalPlan, predicate: Scalar) -> LogicalPlan:
+        return Filter(self.join(plan), predicate, self.context.salt((predicate,)))
+
+    def join(self, plan: LogicalPlan, above: Callable[[Scalar], Scalar] = lambda e: e) -> LogicalPlan:
+        """The plan with the columns of the subqueries bound so far; `above` gives what stands there for a column of the
+        query."""
+        for right, condition in self._waiting:
+            plan = made(plan, right, JoinKind.LEFT, replace_where(condition, lambda e: self._outside(e, above)))
+        self._waiting.clear()
+        return plan
+
+    def _outside(self, node: Scalar, above: Callable[[Scalar], Scalar]) -> Scalar | None:
+        return above(node) if isinstance(node, ColumnRef) and node.name not in self.names else None
+
+    # ---- as conditions ---------------------------------------------------------------------------------------------
+
+    def _among(self, plan: LogicalPlan, node: exp.Expression, negated: bool, place: Place) -> LogicalPlan:
+        """A semi-join, or an anti-join."""
+        operands = _operands(node, place)
+        plan = self.join(plan)
+        inner = self._inner(node, len(operands))
+        tests = [
+            _equal_or_unknown(a, b, node) if negated else function_call("=", (a, b), node)
+            for a, b in zip([_inward(o) for o in operands], inner.values, strict=True)
+        ]
+        right, (condition,) = self._named(
+            inner.plan, [conjunction([*inner.conditions, *tests] or [literals.boolean(True)])]
+        )
+        return made(plan, right, JoinKind.ANTI if negated else JoinKind.SEMI, condition)
+
+    # ---- as values -------------------------------------------------------------------------------------------------
+
+    def value(self, node: exp.Expression, place: Place) -> Scalar:
+        """The value of a subquery, of IN or of EXISTS, as a column that `join` will bring."""
+        if isinstance(node, exp.Subquery):
+            return self._single(node)
+        if isinstance(node, exp.Exists):
+            (found,) = self._joined(self._distinct(self._inner(node, 0), node), [self._mark])
+            return function_call("IS NOT NULL", (found,), node)
+        return self._contains(node, place)
+
+    def _single(self, node: exp.Expression) -> Scalar:
+        inner = self._inner(node, 1)
+        (value,) = inner.values
+        plan, counted = inner.plan, None
+        if isinstance(plan, GroupAggregate) and _of_no_rows(plan, inner):
+            if inner.conditions:  # of no rows COUNT is 0
+                counted = {a.name for a in plan.aggregates if a.function.startswith(("COUNT", "APPROX_COUNT"))}
+        else:
+            return self._only(inner, node)
+        columns = inner_columns((value,))
+        brought = self._joined(inner, columns)
+        named = {
+            c.name: _or_none(b, node) if counted and c.name in counted else b
+            for c, b in zip(columns, brought, strict=True)
+        }
+        return substitute(value, named)
+
+    def _only(self, inner: Inner, node: exp.Expression) -> Scalar:
+        """The value of the only row; an error where there are several."""
+        (value,) = inner.values
+        kind = value.type.as_attribute(TimeAttribute.NONE)
+        keyed = _keyed(inner, [("value", value)], node)
+        calls = (
+            AggregateCall("count", "COUNT", None, _COUNT),
+            AggregateCall("only", "FIRST_VALUE", "value", kind.with_nullable(True), kind),
+        )
+        plan = GroupAggregate(keyed.plan, keyed.keys, calls)
+        columns = [ColumnRef("count", _COUNT), ColumnRef("only", calls[1].type)]
+        count, only = self._joined(keyed.joined(plan), columns)
+        return function_call("CHECK ONE ROW", (only, count), node)
+
+    def _contains(self, node: exp.Expression, place: Place) -> Scalar:
+        """x IN (SELECT y …): TRUE with a match; else UNKNOWN if x is NULL or some y is, unless there is no row at all."""
+        operands = _operands(node, place)
+        inner = self._inner(node, len(operands))
+        tests = [function_call("=", pair, node) for pair in zip(map(_inward, operands), inner.values, strict=True)]
+        both = replace(inner, conditions=(*inner.conditions, *tests))
+        (found,) = self._joined(self._distinct(both, node), [self._mark])
+        matched = function_call("IS NOT NULL", (found,), node)
+        if not any(v.type.nullable for v in (*operands, *inner.values)):
+            return matched
+        values = [(f"value{i}", v) for i, v in enumerate(inner.values)]
+        keyed = _keyed(inner, values, node)
+        names: list[tuple[str, str | None]] = [("count", None), *((f"known{i}", n) for i, (n, _) in enumerate(values))]
+        calls = tuple(
+            AggregateCall(a, "COUNT", b, _COUNT, None if b is None else dict(values)[b].type) for a, b in names
+        )
+        counts = keyed.joined(GroupAggregate(keyed.plan, keyed.keys, calls))
+        total, *known = self._joined(counts, [ColumnRef(a, _COUNT) for a, _ in names])
+        unknown = [function_call("IS NULL", (o,), node) for o in operands]
+        unknown += [function_call("<", (k, total), node) for k in known]
+        null = literals.null(matched.type.with_nullable(True))
+        args = (matched, literals.boolean(True), function_call("IS NULL", (total,), node), literals.boolean(False))
+        doubt = unknown[0] if len(unknown) == 1 else function_call("OR", tuple(unknown), node)
+        return function_call("CASE", (*args, doubt, null, literals.boolean(False)), node)
+
+    # ---- parts -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _mark(self) -> ColumnRef:
+        return ColumnRef("found", literals.boolean(True).type)
+
+    def _distinct(self, inner: Inner, node: exp.Expression) -> Inner:
+        """The rows that conditions tell apart, each once, with a mark: `found`."""
+        keyed = _keyed(inner, [("found", literals.boolean(True))], node)
+        return keyed.joined(GroupAggregate(keyed.plan, (*keyed.keys, "found"), ()))
+
+    def _inner(self, node: exp.Expression, width: int) -> Inner:
+        """The subquery of an expression, with so many columns (0: whatever they are)."""
+        query = _query_of(node)
+        context = replace(self.context, outer=Outer(self.scope, self.context.outer))
+        bound = self.bind_query(query, context)
+        if width and len(bound.names) != width:
+            raise PlanError(
+                f"the subquery has {len(bound.names)} columns, and {width} {'is' if width == 1 else 'are'} wanted",
+                detail=f"the columns are {', '.join(bound.names)}",
+                position=position_of(query),
+            )
+        plan = bound.plan
+        values: list[Scalar] = [pool.column(c.name, c.type) for c in plan.schema]
+        while isinstance(plan, Project):
+            values = [substitute(v, dict(plan.items)) for v in values]
+            plan = plan.input
+        plan, conditions = pulled(plan, query, repeats=not isinstance(node, exp.Subquery))
+        return Inner(plan, tuple(values) if width else (), tuple(conditions))
+
+    def _joined(self, inner: Inner, columns: Sequence[ColumnRef]) -> list[Scalar]:
+        """Columns of the subquery as the query will have them, once it is joined."""
+        condition = conjunction(inner.conditions or [literals.boolean(True)])
+        right, (condition, *values) = self._named(inner.plan, [condition, *columns])
+        self._waiting.append((right, condition))
+        return [pool.column(v.name, v.type.with_nullable(True)) for v in values if isinstance(v, ColumnRef)]
+
+    def _named(self, plan: LogicalPlan, expressions: Sequence[Scalar]) -> tuple[LogicalPlan, list[Scalar]]:
+        """The columns of the plan that expressions read, by names that nothing else has, and the expressions over them
+        and the query around."""
+        names: dict[str, str] = {}
+        for column in inner_columns(expressions):
+            names[column.name] = self._fresh()
+        if not names:  # a row without columns is a row
+            names[plan.schema.names[0]] = self._fresh()
+        items = tuple((new, pool.column(old, plan.schema.type(old))) for old, new in names.items())
+        return Project(plan, items), [outward(e, names) for e in expressions]
+
+    def _fresh(self) -> str:
+        taken = {f.column.name for f in self.scope.fields}
+        number = len(self.names)
+        while f"subquery${number}" in taken:
+            number += 1
+        name = f"subquery${number}"
+        self.names.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The columns of a subquery by which the rows around it meet it (`keys`), then others; `conditions` are over these."""
+
+    plan: LogicalPlan
+    keys: tuple[str, ...]
+    conditions: tuple[Scalar, ...]
+
+    def joined(self, plan: LogicalPlan) -> Inner:
+        """What `plan`, grouped by the keys, is joined by."""
+        return Inner(plan, (), self.conditions)
+
+
+def _keyed(inner: Inner, items: Sequence[tuple[str, Scalar]], node: exp.Expression) -> Keyed:
+    """UnsupportedError where rows do not meet by equality of something inside with something around."""
+    keys: dict[str, Scalar] = {}
+    conditions = []
+    for number, condition in enumerate(inner.conditions):
+        if not isinstance(condition, Call) or condition.function not in EQUALITIES:
+            raise _unequal(node)
+        args = condition.args
+        inside = [a for a in args if not is_outer(a)]
+        if len(inside) != 1 or any(is_outer(v) for _, v in items) or inner_columns(args) != inner_columns(inside):
+            raise _unequal(node)
+        key = pool.column(f"key{number}", inside[0].type)
+        keys[key.name] = inside[0]
+        conditions.append(replace(condition, args=tuple(a if is_outer(a) else key for a in args)))
+    return Keyed(Project(inner.plan, (*keys.items(), *items)), tuple(keys), tuple(conditions))
+
+
+def _unequal(node: exp.Expression) -> PlanError:
+    return refusals.of_expression(node, "a subquery that meets the rows around it otherwise than by equality")
+
+
+def _or_none(count: Scalar, node: exp.Expression) -> Scalar:
+    """A count, 0 where there is nothing to count; as in Flink its type has NULL all the same."""
+    found = function_call("COALESCE", (count, Literal(0, _COUNT)), node)
+    return replace(found, type=found.type.with_nullable(True))
+
+
+def _of_no_rows(plan: GroupAggregate, inner: Inner) -> bool:
+    """Whether there is one row for the rows around: all keys are columns that these must equal."""
+    return set(plan.keys) <= {c.name for c in inner_columns(inner.conditions)}
+
+
+def _inward(operand: Scalar) -> Scalar:
+    """A value of the query around, as the subquery calls it."""
+    return replace_where(operand, lambda e: pool.column(OUTER + e.name, e.type) if isinstance(e, ColumnRef) else None)
+
+
+def _equal_or_unknown(left: Scalar, right: Scalar, node: exp.Expression) -> Scalar:
+    """NOT IN keeps a row only if each comparison is FALSE."""
+    tests = [function_call("=", (left, right), node)]
+    tests += [function_call("IS NULL", (v,), node) for v in (left, right) if v.type.nullable]
+    return tests[0] if len(tests) == 1 else function_call("OR", tuple(tests), node)
+
+
+def _operands(node: exp.Expression, place: Place) -> list[Scalar]:
+    """What stands before IN; nothing before EXISTS."""
+    if isinstance(node, exp.Exists):
+        return []
+    left = node.this
+    while isinstance(left, exp.Paren):
+        left = left.this
+    return [bind_scalar(e, place) for e in (left.expressions if isinstance(left, exp.Tuple) else [left])]
+
+
+def _query_of(node: exp.Expression) -> exp.Expression:
+    if isinstance(node, exp.In):
+        return _bare(node.args["query"])
+    if isinstance(node, exp.EQ | exp.NEQ):
+        return _bare(node.args["expression"].this)
+    return _bare(node.this)
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    while isinstance(node, exp.Subquery | exp.Paren) and not node.args.get("with_"):
+        node = node.this
+    return node
+
+
+def _conjuncts(node: exp.Expression) -> Iterable[exp.Expression]:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        bare = current
+        while isinstance(bare, exp.Paren):
+            bare = bare.this
+        if isinstance(bare, exp.And):
+            stack += (bare.args["expression"], bare.this)
+        else:
+            yield current
+
+
+def _asks(node: exp.Expression) -> tuple[exp.Expression, bool] | None:
+    """IN, EXISTS or = ANY of a subquery, and whether it is negated; None for all other conditions."""
+    negated = False
+    while isinstance(node, exp.Paren | exp.Not):
+        negated ^= isinstance(node, exp.Not)
+        node = node.this
+    if isinstance(node, exp.In) and node.args.get("query") is not None:
+        return node, negated
+    if isinstance(node, exp.Exists):
+        return node, negated
+    right = node.args.get("expression")
+    for kind, quantifier, flips in ((exp.EQ, exp.Any, False), (exp.NEQ, exp.All, True)):
+        if isinstance(node, kind) and isinstance(right, quantifier) and isinstance(_bare(right.this), exp.Query):
+            return node, negated ^ flips
+    return None
+
+
+def install() -> None:
+    """Makes `bind_scalar` know subqueries."""
+    BINDERS.update({exp.Subquery: bind_subquery, exp.Exists: bind_subquery})
