@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from parser.errors import PlanError, UnsupportedError
-from planner.logical import Filter, LogicalPlan, Over, Project, Rank
+from planner.logical import Filter, LogicalPlan, Over, OverCall, Project, Rank
 from planner.rewrite import conjunction, conjuncts, transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar
+from udf.aggregates import is_aggregate
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -34,7 +35,7 @@ class _Bounds:
 
 
 def ranked(plan: P) -> P:
-    """The plan with every Top-N as a `Rank`. PlanError for an OVER that is none and whose order is no time."""
+    """The plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that streams have not."""
     changed = transform(plan, _rewritten)
     _check(changed)
     assert isinstance(changed, type(plan))
@@ -139,17 +140,43 @@ def _check(plan: LogicalPlan) -> None:
     while waiting:
         node = waiting.pop()
         waiting += node.inputs
-        if isinstance(node, Over) and not _is_in_time(node):
-            raise PlanError(
-                "OVER over a stream must be ordered by a time attribute, ascending",
-                detail=f"it is ordered by {', '.join(map(str, node.order)) or 'nothing'}",
-                hint="for the first rows of an order filter by ROW_NUMBER() in a query above: WHERE n <= 10",
-                position=node.position,
-            )
+        if isinstance(node, Over):
+            _check_over(node)
 
 
-def _is_in_time(node: Over) -> bool:
-    if len(node.order) != 1 or node.order[0].descending:
-        return False
-    kind = node.input.schema.type(node.order[0].column)
+def _check_over(node: Over) -> None:
+    """Refuses what Flink does not run over streams either."""
+    missing = next((c.function for c in node.calls if c.function not in _KNOWN and not is_aggregate(_base(c))), None)
+    if missing is not None:
+        raise UnsupportedError(f"{missing} is not supported over a stream", position=node.position)
+    if not node.order:
+        hint = "order by a time attribute, or group by the columns"
+        raise PlanError("OVER over a stream needs ORDER BY", hint=hint, position=node.position)
+    if any(k.descending for k in node.order):
+        hint = "for the first rows of an order filter by ROW_NUMBER() in a query above: WHERE n <= 10"
+        raise PlanError("OVER over a stream must be ordered ascending", hint=hint, position=node.position)
+    if node.in_time:
+        if node.input.changes:
+            raise PlanError("OVER in the order of time needs rows that are only added", position=node.position)
+        return
+    if len(node.order) > 1 and any(_is_time(node, k.column) for k in node.order):
+        raise PlanError("OVER may be ordered by one time attribute alone", position=node.position)
+    bounded = node.frame.preceding is not None
+    if bounded or any(c.function == "LAG" for c in node.calls):
+        raise UnsupportedError(
+            "a bounded frame or LAG needs an order by a time attribute",
+            detail=f"it is ordered by {', '.join(map(str, node.order))}",
+            position=node.position,
+        )
+
+
+_KNOWN = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG")
+
+
+def _base(call: OverCall) -> str:
+    return call.function.removesuffix(" DISTINCT")
+
+
+def _is_time(node: Over, column: str) -> bool:
+    kind = node.input.schema.type(column)
     return kind.is_rowtime or kind.is_proctime

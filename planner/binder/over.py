@@ -125,9 +125,8 @@ class OverCalls:
         if len(more) < 2:
             return OverCall(fresh, name, (self._read(value),), kind.with_nullable(True), kind, (offset,))
         default = more[1]
-        nullable = kind.nullable or default.type.nullable
         arguments = (self._read(value), self._read(default))
-        return OverCall(fresh, name, arguments, kind.with_nullable(nullable), kind, (offset,))
+        return OverCall(fresh, name, arguments, kind.with_nullable(default.type.nullable), kind, (offset,))
 
     def _aggregate(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
         first = call.expressions[0] if call.expressions else None

@@ -216,6 +216,16 @@ class Over(Stateful):
         return (*self.partition, "|", *map(str, self.order), "|", str(self.frame), "|", *calls)
 
     @property
+    def in_time(self) -> bool:
+        """Whether the order is a time attribute, so that no row comes between others that have left."""
+        kinds = [self.input.schema.type(k.column) for k in self.order]
+        return len(kinds) == 1 and (kinds[0].is_rowtime or kinds[0].is_proctime)
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE if self.in_time else Changes.ALL
+
+    @property
     def functions(self) -> frozenset[str]:
         return frozenset(c.function for c in self.calls)
 

@@ -15,6 +15,7 @@ from planner.logical import (
     Join,
     LogicalPlan,
     Normalize,
+    Over,
     Project,
     Rank,
     Scan,
@@ -44,6 +45,8 @@ from sqlengine.operators.first_row import FirstRowOperator
 from sqlengine.operators.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.join import JoinOperator
 from sqlengine.operators.normalize import NormalizeOperator
+from sqlengine.operators.over import OverOperator
+from sqlengine.operators.over_sorted import OverSortedOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.rank import RankOperator
 from sqlengine.operators.resolve_conflicts import ResolveConflictsOperator
@@ -141,6 +144,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(DropUpdateBefore, lambda plan, node: DropUpdateBeforeOperator(plan)),
         _entry(ToChangelog, lambda plan, node: ToChangelogOperator(plan)),
         _entry(FromChangelog, lambda plan, node: FromChangelogOperator(plan, _owner(node))),
+        _entry(Over, lambda plan, node: OverOperator(plan) if plan.in_time else OverSortedOperator(plan)),
         _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
     )
 )

@@ -1,0 +1,129 @@
+"""Functions over frames of rows that stand in order, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import DataType
+from planner.logical import OverCall
+from sqlengine.batch import IntArray
+from sqlengine.state.columns import validity
+from udf.accumulators import empty_accumulator, to_arrow_column
+from udf.aggregates import Aggregate, bind_aggregate
+from udf.vector import Vector
+
+# Frames may overlap: so many pairs of a row and its frame's rows are looked at in one go.
+_PAIRS = 1 << 21
+NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Rows by partition, in order. For each row the index of the first row of its partition, and of the first and last of
+    its peers: the rows of its partition with which it is equal in the order."""
+
+    partition: IntArray
+    first_peer: IntArray
+    last_peer: IntArray
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+
+def in_order(groups: IntArray, order: Sequence[IntArray]) -> Ordered:
+    """Rows that are sorted by their group and `order`, which are numbers."""
+    count = len(groups)
+    begins = np.ones(count, np.bool_)
+    begins[1:] = groups[1:] != groups[:-1]
+    peers = begins.copy()
+    for column in order:
+        peers[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(peers)
+    of = np.cumsum(peers) - 1
+    ends = np.append(starts[1:], count) - 1
+    return Ordered(np.flatnonzero(begins)[np.cumsum(begins) - 1], starts[of], ends[of])
+
+
+def number(function: str, rows: Ordered) -> pa.Array:
+    """ROW_NUMBER, RANK and DENSE_RANK."""
+    if function == "ROW_NUMBER":
+        found = np.arange(len(rows)) - rows.partition + 1
+    elif function == "RANK":
+        found = rows.first_peer - rows.partition + 1
+    else:
+        firsts = np.cumsum(rows.first_peer == np.arange(len(rows)))
+        found = firsts - firsts[rows.partition] + 1
+    return pa.array(found)
+
+
+def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array]) -> pa.Array:
+    """LAG: the value so many rows before, in the same partition; the default where there is none or, as in Flink, where it
+    is NULL."""
+    at = np.arange(len(rows)) - call.constants[0]
+    there = at >= rows.partition
+    found = values[0].take(pa.array(np.where(there, at, 0), mask=~there))
+    if len(values) == 1:
+        return found
+    return pc.coalesce(found, values[1].cast(found.type))
+
+
+def bound_of(call: OverCall) -> Aggregate:
+    return bind_aggregate(call.function, () if call.argument_type is None else (call.argument_type,), grouped=True)
+
+
+def aggregate(call: OverCall, values: pa.Array | None, low: IntArray, high: IntArray) -> pa.Array:
+    """The aggregate over the rows `low[i]` to `high[i]` (included), for each i."""
+    if call.function == "COUNT" and values is None:
+        return pa.array(high - low + 1)
+    if values is not None and _adds(call.function, call.type):
+        return _sums(call, values, low, high)
+    bound = bound_of(call)
+    parts: list[pa.Array] = []
+    for start, end in _chunks(high - low + 1):
+        parts.append(_expanded(bound, values, low[start:end], high[start:end]))
+    return pa.concat_arrays(parts) if parts else pa.array([], call.type.arrow)
+
+
+def _adds(function: str, kind: DataType) -> bool:
+    """Whether differences of running sums give it exactly."""
+    return function == "COUNT" or (function == "SUM" and kind.is_integer)
+
+
+def _sums(call: OverCall, values: pa.Array, low: IntArray, high: IntArray) -> pa.Array:
+    counts = np.concatenate([[0], np.cumsum(validity(values))])
+    count = counts[high + 1] - counts[low]
+    if call.function == "COUNT":
+        return pa.array(count)
+    numbers = values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        sums = np.concatenate([[0], np.cumsum(numbers)])
+        return to_arrow_column(sums[high + 1] - sums[low], count > 0, call.type)
+
+
+def _chunks(lengths: IntArray) -> list[tuple[int, int]]:
+    """Ranges of rows whose frames together are not too large."""
+    ends = np.cumsum(lengths)
+    found, start = [], 0
+    while start < len(lengths):
+        before = int(ends[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, before + _PAIRS, "right")))
+        found.append((start, end))
+        start = end
+    return found
+
+
+def _expanded(bound: Aggregate, values: pa.Array | None, low: IntArray, high: IntArray) -> pa.Array:
+    lengths = high - low + 1
+    count = len(lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    rows = np.arange(int(lengths.sum())) - np.repeat(offsets - low, lengths)
+    held = empty_accumulator(bound.accumulators, count)
+    taken = None if values is None else values.take(pa.array(rows))
+    bound.update(held, np.repeat(np.arange(count), lengths), taken, np.ones(len(rows), np.bool_))
+    result = bound.result(held, np.arange(count))
+    return result.array(count) if isinstance(result, Vector) else result

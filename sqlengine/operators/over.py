@@ -1,0 +1,234 @@
+"""OVER in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import Over, OverCall
+from sqlengine.batch import Batch
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.frames import NUMBERING, Ordered, aggregate, in_order, neighbour
+from sqlengine.operators.over_totals import Totals
+from sqlengine.state.columns import IntArray, milliseconds
+from sqlengine.state.rows import RowsTable
+from sqlengine.state.table import KeyedTable
+
+# The time of a row in ms, and of the last row of its key that has left.
+_TIME, _LEFT = "#time", "#left"
+_MS = BIGINT.with_nullable(False)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows to tell of, in order of time and arrival: all columns by name, their time, and the slots of their keys."""
+
+    columns: dict[str, pa.Array]
+    times: IntArray
+    keys: IntArray
+
+
+class OverOperator:
+    """By the time of events rows wait until the watermark has passed them; with an unbounded frame a row that is late is
+    dropped (`late_rows`), with a bounded one a row that comes when one of its time or later has left. By processing time
+    rows leave as they come.
+
+    State: rows that wait, per key what calls with unbounded frames keep, and the rows that bounded frames still see."""
+
+    def __init__(self, node: Over) -> None:
+        self._node = node
+        time = node.order[0].column
+        self._time = time
+        self._by_event = node.input.schema.type(time).is_rowtime
+        self._bounded = node.frame.preceding is not None
+        # By processing time each row is a peer of its own, but for what an interval reaches back over.
+        self._peers = not node.frame.is_rows and (self._by_event or self._bounded)
+        self._lags = [c for c in node.calls if c.function == "LAG"]
+        self._framed = [c for c in node.calls if self._bounded and c.function not in ("LAG", *NUMBERING)]
+        self._totals = Totals([c for c in node.calls if c not in self._lags and c not in self._framed])
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        schema, by = self._node.input.schema, self._node.partition
+        key = schema.select(by)
+        self._keys: KeyedTable = context.table("keys", key, Schema((Column(_LEFT, BIGINT), *self._totals.columns)), by)
+        self._totals.attach(self._keys)
+        time = Column(_TIME, _MS)
+        if self._by_event:
+            rest = schema.select(tuple(n for n in schema.names if n not in by))
+            self._waiting = RowsTable(context, "waiting", key, Schema(()), Schema((time, *rest)), by, _TIME)
+        if self._framed or self._lags:
+            seen = dict.fromkeys(a for c in (*self._framed, *self._lags) for a in c.arguments)
+            read = schema.select(tuple(n for n in seen if n not in by))
+            self._frame = RowsTable(context, "frame", key, Schema(()), Schema((time, *read)), by, _TIME)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        rows = self._due(batch) if self._by_event else self._at_once(batch)
+        return [(0, batch.tick(self._node.schema) if rows is None else self._tell(batch, rows))]
+
+    def close(self) -> None: ...
+
+    # ---- which rows -----------------------------------------------------------------------------------------------
+
+    def _at_once(self, batch: Batch) -> _Rows | None:
+        if not batch.num_rows:
+            return None
+        columns = {n: batch.column(n) for n in self._node.input.schema.names}
+        slots, _ = self._keys.slots_for([columns[k] for k in self._node.partition], batch.num_rows)
+        return _Rows(columns, np.full(batch.num_rows, batch.proctime, np.int64), slots)
+
+    def _due(self, batch: Batch) -> _Rows | None:
+        if batch.num_rows:
+            self._wait(batch)
+        slots = self._waiting.table.due(_TIME, batch.watermark)
+        if not len(slots):
+            return None
+        slots = self._waiting.table.in_order(slots, _TIME)
+        names = self._node.input.schema.names
+        columns = dict(zip(names, self._waiting.arrays(names, slots), strict=True))
+        times = self._waiting.table.columns[_TIME][slots].astype(np.int64)
+        self._waiting.drop(slots)
+        keys, _ = self._keys.slots_for([columns[k] for k in self._node.partition], len(slots))
+        return _Rows(columns, times, keys)
+
+    def _wait(self, batch: Batch) -> None:
+        times, valid = milliseconds(batch.column(self._time))
+        key = [batch.column(k) for k in self._node.partition]
+        if self._bounded:
+            good = valid & self._behind_none(key, times, batch)
+        else:
+            good = valid & (times > batch.watermarks())
+        if not good.all():
+            self._counters["late_rows"] += int((~good).sum())
+            batch = batch.take(np.flatnonzero(good))
+            key, times = [batch.column(k) for k in self._node.partition], times[good]
+        names = self._waiting.table.values.names[2:]
+        self._waiting.put(key, [], [pa.array(times), *(batch.column(n) for n in names)], batch.num_rows)
+
+    def _behind_none(
+        self, key: Sequence[pa.Array], times: IntArray, batch: Batch
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which rows come before a row of their key with their time or a later one has left: as if each came alone."""
+        slots, _ = self._keys.slots_for(key, len(times))
+        left: dict[int, int] = {}
+        waits: dict[int, list[int]] = {}
+        held, has_left = self._keys.columns[_LEFT], self._keys.columns[_LEFT + "?"]
+        groups = self._waiting.groups(key, len(times)).tolist()
+        good = np.ones(len(times), np.bool_)
+        for i, (slot, time, watermark) in enumerate(
+            zip(slots.tolist(), times.tolist(), batch.watermarks().tolist(), strict=True)
+        ):
+            if slot not in left:
+                left[slot] = int(held[slot]) if has_left[slot] else -(2**63)
+                members = self._waiting.slots(groups[i]) if groups[i] >= 0 else np.empty(0, np.int64)
+                waits[slot] = self._waiting.table.columns[_TIME][members].astype(np.int64).tolist()
+            gone = [t for t in waits[slot] if t <= watermark]
+            left[slot] = max([left[slot], *gone])
+            good[i] = time > left[slot]
+            if good[i]:
+                waits[slot].append(time)
+        return good
+
+    # ---- what they have ----------------------------------------------------------------------------------------------
+
+    def _tell(self, batch: Batch, rows: _Rows) -> Batch:
+        by_key = np.argsort(rows.keys, kind="stable")
+        back = np.empty(len(by_key), np.int64)
+        back[by_key] = np.arange(len(by_key))
+        keys, times = rows.keys[by_key], rows.times[by_key]
+        index = pa.array(by_key)
+        columns = {n: c.take(index) for n, c in rows.columns.items()}
+        ordered = in_order(keys, [times] if self._peers else [np.arange(len(keys))])
+        found = self._totals.after(keys, columns, ordered)
+        if self._framed or self._lags:
+            found |= self._seen(keys, times, columns)
+        self._left(keys, times)
+        at = pa.array(back)
+        values = [found[c.name].cast(c.type.arrow).take(at) for c in self._node.calls]
+        tick = batch.tick(self._node.schema)
+        before = rows.times - 1 if self._by_event else None
+        return replace(tick, columns=(*rows.columns.values(), *values), num_rows=len(keys), row_watermarks=before)
+
+    def _left(self, keys: IntArray, times: IntArray) -> None:
+        last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
+        self._keys.write(keys[last], {_LEFT: pa.array(times[last])})
+        self._keys.mark(keys[last])
+
+    def _seen(self, keys: IntArray, times: IntArray, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        """Calls over the rows that are kept and those that come now (sorted by key, then time)."""
+        frame, count = self._frame, len(keys)
+        key = [columns[k] for k in self._node.partition]
+        firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        of, held = frame.matches([c.take(pa.array(firsts)) for c in key], len(firsts))
+        names = frame.table.values.names[2:]
+        kept = dict(zip(names, frame.arrays(names, held), strict=True))
+        all_keys = np.concatenate([keys[firsts][of], keys])
+        at = np.argsort(all_keys, kind="stable")
+        all_times = np.concatenate([frame.table.columns[_TIME][held].astype(np.int64), times])[at]
+        index = pa.array(at)
+        together = {n: pa.concat_arrays([kept[n], columns[n]]).take(index) for n in names}
+        together |= {
+            n: columns[n].take(pa.array(np.concatenate([firsts[of], np.arange(count)])[at]))
+            for n in self._node.partition
+        }
+        rows = in_order(all_keys[at], [all_times] if self._peers else [np.arange(len(at))])
+        new = np.flatnonzero(at >= len(held))
+        found = self._framed_values(rows, all_times, together, new)
+        for call in self._lags:
+            found[call.name] = neighbour(call, rows, [together[a] for a in call.arguments]).take(pa.array(new))
+        frame.put(key, [], [pa.array(times), *(columns[n] for n in names)], count)
+        self._forget(key, firsts)
+        return found
+
+    def _framed_values(
+        self, rows: Ordered, times: IntArray, columns: dict[str, pa.Array], new: IntArray
+    ) -> dict[str, pa.Array]:
+        if not self._framed:
+            return {}
+        reach = self._node.frame.preceding or 0
+        at = np.arange(len(rows))
+        if self._node.frame.is_rows:
+            low, high = np.maximum(at - reach, rows.partition), at
+        else:
+            low, high = _since(rows, times, reach), rows.last_peer
+        values = ((c, columns[c.arguments[0]] if c.arguments else None) for c in self._framed)
+        return {c.name: aggregate(c, v, low[new], high[new]) for c, v in values}
+
+    def _forget(self, key: Sequence[pa.Array], firsts: IntArray) -> None:
+        """Drops the rows that no frame sees any more."""
+        frame = self._frame
+        rows = max(
+            [
+                self._node.frame.preceding or 0 if self._framed and self._node.frame.is_rows else 0,
+                *map(_offset, self._lags),
+            ]
+        )
+        at = pa.array(firsts)
+        gone = []
+        for group in frame.groups([c.take(at) for c in key], len(firsts)).tolist():
+            slots = frame.slots(group)
+            old = slots[: len(slots) - rows] if rows else slots
+            if self._framed and not self._node.frame.is_rows:
+                times = frame.table.columns[_TIME][old].astype(np.int64)
+                last = int(frame.table.columns[_TIME][slots[-1]])
+                old = old[times < last - (self._node.frame.preceding or 0)]
+            gone.append(old)
+        frame.drop(np.concatenate(gone))
+
+
+def _offset(call: OverCall) -> int:
+    return call.constants[0]
+
+
+def _since(rows: Ordered, times: IntArray, reach: int) -> IntArray:
+    """For each row the first one of its partition that is at most `reach` ms older; times do not fall in a partition."""
+    low = np.empty(len(rows), np.int64)
+    starts = np.unique(rows.partition)
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
+        part = times[start:end]
+        low[start:end] = start + np.searchsorted(part, part - reach, "left")
+    return low
