@@ -16,7 +16,7 @@ from sqlengine.cli_jobs import JOB_COMMANDS, define_option
 from sqlengine.cli_letters import dead_letters
 from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
-from sqlengine.config import Config, data_folder, token_from
+from sqlengine.config import Config, data_folder, function_limits, token_from
 from sqlengine.durability import Fsync
 
 
@@ -76,6 +76,10 @@ def cli() -> None:
     "--functions", type=click.Path(path_type=Path), help="Folder of Python modules (default: DATA/functions)."
 )
 @click.option("--uploads", is_flag=True, help="Requests may bring Python modules with a job's text.")
+@click.option(
+    "--function-seconds", type=click.FloatRange(0.01), help="Time of a user's function for a row (default: 1)."
+)
+@click.option("--function-memory", type=click.IntRange(1), help="Memory of a module of users, in MB (default: 512).")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Others than this machine need a token.")
 @click.option("--port", default=8083, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN).")
@@ -92,6 +96,8 @@ def serve(
     jobs: Path | None,
     functions: Path | None,
     uploads: bool,
+    function_seconds: float | None,
+    function_memory: int | None,
     host: str,
     port: int,
     token_file: str | None,
@@ -112,6 +118,7 @@ def serve(
         jobs=jobs,
         functions=functions,
         uploads=uploads,
+        function_limits=function_limits(function_seconds, function_memory),
         fsync=fsync,
         host=host,
         port=port,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from parser.errors import ServiceError
@@ -46,6 +46,17 @@ class Config:
     @property
     def functions_folder(self) -> Path:
         return self.functions or self.data / "functions"
+
+
+def function_limits(seconds: float | None, megabytes: int | None) -> Limits:
+    """What a module of users may take. The time is that of a row; a call of a vectorised function has five times of it,
+    a batch thirty times, as by default."""
+    standard = Limits()
+    limits = standard
+    if seconds is not None:
+        factor = seconds / standard.row_s
+        limits = replace(limits, row_s=seconds, call_s=standard.call_s * factor, batch_s=standard.batch_s * factor)
+    return limits if megabytes is None else replace(limits, memory=megabytes << 20)
 
 
 def data_folder(given: str | None) -> Path:

@@ -12,7 +12,13 @@ from planner.merge import Graph, merge
 from planner.optimizer import optimize
 from planner.physical import PhysicalPlan, lower
 from planner.rule_sets import RulesPlan
+from planner.scalar import Call, walk
+from udf.user import is_user
 
+_REPEATED = (
+    "after a crash, rows of the last epoch may be computed again, with other values of {}, which is not deterministic:\n"
+    "what left before the crash is not taken back"
+)
 # JSON as json.dumps takes it.
 Json: TypeAlias = dict[str, object]
 
@@ -28,6 +34,9 @@ def explain_sinks(
     parts.append(f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}")
     parts.append("== stages ==\n" + "\n".join(_stage_text(s) for s in cut(merged)))
     parts.append("== operators ==\n" + _physical_text(lower(merged), job))
+    varying = varying_functions(plans)
+    if varying:
+        parts.append(f"== at least once ==\n{_REPEATED.format(', '.join(varying))}")
     return "\n\n".join(parts)
 
 
@@ -38,6 +47,7 @@ def explain_sinks_json(
     merged = merged_with(plans, disabled, graph, job)
     mine = [merged.nodes[i] for i in merged.jobs.get(job, ())]
     return {
+        "at_least_once": varying_functions(plans),
         "steps": [
             [{"step": name, "plan": explain_json(after)} for name, after in steps(plan, disabled=disabled)]
             for plan in plans
@@ -58,6 +68,28 @@ def explain_sinks_json(
             if any(merged.nodes[i] in mine for i in s.nodes)
         ],
     }
+
+
+def varying_functions(plans: Sequence[LogicalPlan]) -> list[str]:
+    """The users' functions ('module.name') in these plans that may give another value when a row is computed again."""
+    found, stack = set[str](), list(plans)
+    while stack:
+        node = stack.pop()
+        stack.extend(node.inputs)
+        for expression in node.expressions:
+            varying = [
+                n for n in walk(expression) if isinstance(n, Call) and is_user(n.function) and not n.deterministic
+            ]
+            # A call is not deterministic also because of one below it: that one is to be named.
+            found.update(
+                c.function.partition("@")[0] for c in varying if not any(c is not n for n in _within(c, varying))
+            )
+    return sorted(found)
+
+
+def _within(call: Call, calls: list[Call]) -> list[Call]:
+    below = [n for n in walk(call) if isinstance(n, Call)]
+    return [c for c in calls if any(c is n for n in below)]
 
 
 def merged_with(plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None, job: str) -> Graph:

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,10 @@ def greet(name: str, greeting: str = "hello") -> str:
 def no_arguments() -> int:
     return 42
 
+@udf(deterministic=False)
+def dice(sides: int) -> int:
+    return sides
+
 @udf(vectorized=True)
 def doubled(n: int) -> int:
     if pc.any(pc.equal(n, 13)).as_py():
@@ -125,6 +130,10 @@ class Weighted:
             os._exit(9)
         acc[1] += weight
 
+    def retract(self, acc: list[float], value: float, weight: int) -> None:
+        acc[0] -= value * weight
+        acc[1] -= weight
+
     def get_value(self, acc: list[float]) -> float | None:
         return acc[0] / acc[1] if acc[1] else None
 
@@ -140,7 +149,7 @@ class Longest:
         return acc
 """
 NAMES = (
-    "strict lenient nothing add greet no_arguments doubled explicit annotated moved pairs times true_for_big chunks spread "
+    "strict lenient nothing add greet no_arguments dice doubled explicit annotated moved pairs times true_for_big chunks spread "
     "Weighted Longest"
 ).split()
 
@@ -296,6 +305,32 @@ def test_aggregate_over_windows(session: Session, folder: Path) -> None:
     assert recorder.errors == {}
     # Neither the negative weight nor the crash counts for anything: they are dead letters.
     assert recorder.rows_of[1] == [("a", 1.75, 2.0, "vvv", 3), ("b", 5.0, 5.0, "", 1), ("a", 9.0, 9.0, "u", 1)]
+
+
+LATEST = """(SELECT k, LAST_VALUE(v) AS v, LAST_VALUE(w) AS w, LAST_VALUE(s) AS s
+    FROM (VALUES (1, 1.0, 1, 'a'), (2, 4.0, 1, 'b'), (1, 3.0, 3, 'c')) AS t (k, v, w, s) GROUP BY k)"""
+
+
+def test_aggregate_over_rows_that_are_updated(session: Session) -> None:
+    """The row of key 1 is taken back, then its new form comes."""
+    session.output = recorder = Recorder()
+    session.run(f"""SET 'table.exec.mini-batch.enabled' = 'false'; SELECT Weighted(v, w) FROM {LATEST};
+        RESET 'table.exec.mini-batch.enabled'; SELECT Longest(s) FROM {LATEST}""")
+    values = [1.0, 2.5, 4.0, 3.25]
+    assert recorder.rows_of[1] == [
+        (values[0],),
+        *((v,) for pair in pairwise(values) for v in pair),
+    ]
+    assert "'mine.Longest' cannot take rows back" in recorder.errors[3].message
+
+
+def test_explain_says_what_a_crash_may_repeat(session: Session) -> None:
+    ((text,),) = run(session, "EXPLAIN SELECT dice(6), strict(1)")
+    assert isinstance(text, str)
+    assert "== at least once ==" in text
+    assert "other values of mine.dice, which is not deterministic" in text
+    ((text,),) = run(session, "EXPLAIN SELECT strict(1)")
+    assert "at least once" not in str(text)
 
 
 BAD = {
