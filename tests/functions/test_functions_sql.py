@@ -275,7 +275,7 @@ REFUSED = {
     "SELECT f0 FROM LATERAL TABLE(strict(1))": "LATERAL is not supported",
     "SELECT 1 FROM (VALUES (1)) AS t (n), LATERAL TABLE(no_such(n))": "unknown table function 'no_such'",
     "SELECT no_such(1)": "unknown function 'no_such'",
-    "SELECT Weighted(1.0, 2) OVER () FROM (VALUES (1)) AS t (n)": "OVER is not supported",
+    "SELECT Weighted(1.0, 2) OVER () FROM (VALUES (1)) AS t (n)": "WEIGHTED cannot stand with OVER",
     "SELECT n FROM (VALUES (1)) AS t (n) WHERE Longest('a') = 'a'": "the aggregate 'longest' cannot stand in WHERE",
     "SELECT n, k FROM (VALUES (1)) AS t (n) LEFT JOIN LATERAL TABLE(spread(n)) AS x (k) ON k > 1": "on a condition",
 }
