@@ -17,8 +17,9 @@ from planner.delivery import Takes, deliver
 from planner.logical import Sink as PlannedSink
 from sqlengine.batch import RowKind
 from sqlengine.connectors.base import Changing, Connector, Environment, Option, Sink, Source
+from sqlengine.formats.base import ChangelogFormat
 from sqlengine.formats.options import did_you_mean, parse_options
-from sqlengine.formats.registry import format_of
+from sqlengine.formats.registry import VALUE, format_of
 
 _connectors: dict[str, Connector] = {}
 _COMMON = {"connector": Option(required=True)}
@@ -68,20 +69,24 @@ def validate(table: Table) -> None:
     own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
     parse_options(own, declared, f"table '{table.display}'")
     for column in table.metadata:
-        _check_metadata(column, found)
+        _check_metadata(column, found, table)
     if found.needs_format:
         chosen, options = format_of(table)
         chosen.decoder(table.physical, options)
 
 
-def _check_metadata(declared: MetadataColumn, found: Connector) -> None:
-    """The connector has the key, and its values fit in the declared type."""
+def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) -> None:
+    """The connector, or the format of the table, has the key, and its values fit in the declared type."""
     if isinstance(found, Changing) and found.any_metadata:
         return
-    if declared.key not in found.metadata:
-        hint = did_you_mean(declared.key, found.metadata) or "keys: " + (", ".join(sorted(found.metadata)) or "none")
+    known = dict(found.metadata)
+    chosen = format_of(table)[0] if found.needs_format else None
+    if isinstance(chosen, ChangelogFormat):
+        known |= {VALUE + key: kind for key, kind in chosen.metadata.items()}
+    if declared.key not in known:
+        hint = did_you_mean(declared.key, known) or "keys: " + (", ".join(sorted(known)) or "none")
         raise PlanError(f"connector '{found.name}' has no metadata '{declared.key}'", hint=hint)
-    own, kind = found.metadata[declared.key], declared.column.type
+    own, kind = known[declared.key], declared.column.type
     same = (
         own.root is kind.root
         or (own.is_timestamp and kind.is_timestamp)
@@ -129,7 +134,9 @@ def declared(table: Table) -> Table:
 def brings(table: Table) -> frozenset[RowKind]:
     """The kinds of rows that the table may give."""
     found = connector_of(table)
-    return found.brings(table) if isinstance(found, Changing) else frozenset({RowKind.INSERT})
+    if isinstance(found, Changing):
+        return found.brings(table)
+    return _kinds_of_format(table, found)
 
 
 def takes(table: Table) -> frozenset[RowKind]:
@@ -137,7 +144,12 @@ def takes(table: Table) -> frozenset[RowKind]:
     found = connector_of(table)
     if isinstance(found, Changing):
         return found.takes(table)
-    return frozenset(RowKind) if found.accepts_updates else frozenset({RowKind.INSERT})
+    return frozenset(RowKind) if found.accepts_updates else _kinds_of_format(table, found)
+
+
+def _kinds_of_format(table: Table, found: Connector) -> frozenset[RowKind]:
+    chosen = format_of(table)[0] if found.needs_format else None
+    return chosen.kinds if isinstance(chosen, ChangelogFormat) else frozenset({RowKind.INSERT})
 
 
 def changes_of(kinds: frozenset[RowKind]) -> Changes:

@@ -38,7 +38,7 @@ from rules.options import Options
 from rules.ruleset import RuleSet
 from sqlengine.executors.build_windows import window_operator
 from sqlengine.expressions import evaluate
-from sqlengine.formats.registry import decoder_for
+from sqlengine.formats.registry import decoder_for, value_metadata
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog_rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
 from sqlengine.operators.first_row import FirstRowOperator
@@ -99,7 +99,8 @@ def _owner(node: PhysicalNode) -> str:
 def _scan(plan: Scan, node: PhysicalNode) -> Operator:
     names = set(node.columns)
     columns = tuple(c for c in plan.table.physical if c.name in names)
-    return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns))
+    told = tuple(m for m in value_metadata(plan.table) if m.column.name in names)
+    return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns, told))
 
 
 def _union(plan: Union, node: PhysicalNode) -> Operator:

@@ -12,6 +12,7 @@ from parser.types import Column, Schema
 from planner.logical import Scan
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
+from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.scan import raw_schema
 
 
@@ -28,9 +29,9 @@ class RunningSource:
     began_epoch: int = 0
 
     def __post_init__(self) -> None:
-        metadata = self.scan.table.metadata
-        self._metadata = Schema(tuple(Column(m.key, m.column.type) for m in metadata))
-        self._raw = raw_schema(self._metadata)
+        told = value_metadata(self.scan.table)
+        self._keys = tuple(m for m in self.scan.table.metadata if m not in told)
+        self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
 
     def begin(self) -> dict[str, int]:
         """Takes up all shards that there are now at the offsets where a new job begins."""
@@ -64,7 +65,7 @@ class RunningSource:
             return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
         assert chunk.records is not None
         assert chunk.offsets is not None
-        extra = [chunk.metadata[m.key] for m in self.scan.table.metadata]
+        extra = [chunk.metadata[m.key] for m in self._keys]
         columns = (chunk.records, pa.array(chunk.offsets), *extra)
         return Batch(self._raw, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.types import Schema
-from sqlengine.batch import Batch
+from parser.types import DataType, Schema
+from sqlengine.batch import Batch, RowKind
 from sqlengine.formats.lines import Framing
 
 
@@ -36,12 +36,15 @@ class BadRecord:
 @dataclass(frozen=True)
 class Decoded:
     """`columns` by the decoder's schema. `rows[i]` is the record that row i came from (None when each record gave one
-    row, in order); records in `bad` gave none."""
+    row, in order); records in `bad` gave none. `kinds` holds a RowKind per row, None when all are +I; `metadata` the
+    columns that were asked for of what a record tells besides its rows."""
 
     columns: tuple[pa.Array, ...]
     num_rows: int
     rows: npt.NDArray[np.int64] | None = None
     bad: tuple[BadRecord, ...] = ()
+    kinds: npt.NDArray[np.int8] | None = None
+    metadata: tuple[pa.Array, ...] = ()
 
 
 class Decoder(Protocol):
@@ -53,7 +56,7 @@ class Decoder(Protocol):
 
 class Encoder(Protocol):
     def encode(self, batch: Batch) -> pa.Array:
-        """One BinaryArray entry per row (row kinds are not the business of append-only formats)."""
+        """One BinaryArray entry per row (row kinds are the business of a `ChangelogFormat` only)."""
 
 
 class Format(Protocol):
@@ -76,3 +79,20 @@ class Frames(Protocol):
     """What a format has besides, where the records of a file are not simply its lines."""
 
     def framing(self, options: Mapping[str, str]) -> Framing: ...
+
+
+@runtime_checkable
+class ChangelogFormat(Protocol):
+    """What a format has besides, whose records are changes."""
+
+    kinds: ClassVar[frozenset[RowKind]]  # those that its records may bring; all can be written
+    metadata: ClassVar[Mapping[str, DataType]]  # by key, what a record tells besides its rows
+
+    def decoder_with(
+        self,
+        metadata: Sequence[str],
+        schema: Schema,
+        options: Mapping[str, str],
+        columns: Sequence[str] | None = None,
+    ) -> Decoder:
+        """As `Format.decoder`, with columns of metadata by their keys."""

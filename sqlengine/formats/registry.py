@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import Column, Schema
-from planner.catalog import Table
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Frames
+from planner.catalog import MetadataColumn, Table
+from sqlengine.formats.base import BadRecord, ChangelogFormat, Decoded, Decoder, Encoder, Format, Frames
 from sqlengine.formats.lines import Framing, LineFraming
 from sqlengine.formats.options import did_you_mean
 
@@ -35,7 +35,15 @@ def format_(name: str) -> Callable[[type[F]], type[F]]:
 @cache
 def formats() -> dict[str, Format]:
     """All formats by name."""
-    from sqlengine.formats import csv_, json_, raw  # noqa: F401  each registers itself
+    from sqlengine.formats import (  # noqa: F401  each registers itself
+        canal_json,
+        csv_,
+        debezium_json,
+        json_,
+        maxwell_json,
+        ogg_json,
+        raw,
+    )
 
     for point in entry_points(group="sqlengine.formats"):
         if point.name not in _formats:
@@ -61,13 +69,27 @@ def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
     return found, {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
 
 
-def decoder_for(table: Table, columns: Iterable[Column] | None = None) -> Decoder:
-    """Reads the table's records: all physical columns or `columns`, in the table's order. A table without a format,
-    whose connector makes its rows itself, has nothing to decode."""
+# Before the key of metadata that the table's format tells, and not its connector.
+VALUE = "value."
+
+
+def value_metadata(table: Table) -> tuple[MetadataColumn, ...]:
+    """The metadata columns that the table's format tells."""
+    return tuple(m for m in table.metadata if m.key.startswith(VALUE))
+
+
+def decoder_for(
+    table: Table, columns: Iterable[Column] | None = None, metadata: Iterable[MetadataColumn] = ()
+) -> Decoder:
+    """Reads the table's records: all physical columns or `columns`, in the table's order, and `metadata` of the format.
+    A table without a format, whose connector makes its rows itself, has nothing to decode."""
     if "format" not in table.options:
         return _NothingToDecode()
     found, options = format_of(table)
     names = None if columns is None else tuple(c.name for c in columns)
+    keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
+    if keys and isinstance(found, ChangelogFormat):
+        return found.decoder_with(keys, table.physical, options, names)
     return found.decoder(table.physical, options, names)
 
 

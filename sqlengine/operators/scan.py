@@ -11,7 +11,8 @@ import pyarrow as pa
 from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
 from sqlengine.batch import NO_OFFSET, Batch, IntArray
-from sqlengine.formats.base import BadRecord, Decoder
+from sqlengine.formats.base import BadRecord, Decoded, Decoder
+from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import MAX_PAYLOAD, letters
 from sqlengine.state.columns import BoolArray, validity
@@ -37,7 +38,8 @@ class ScanOperator:
         self.decoded = tuple(c for c in table.physical if c.name in wanted)
         self.schema = Schema(self.decoded + tuple(m.column for m in metadata))
         self._required = [c.name for c in self.decoded if not c.type.nullable]
-        self._keys = [METADATA_PREFIX + m.key for m in metadata]
+        told = value_metadata(table)
+        self._keys = [None if m in told else METADATA_PREFIX + m.key for m in metadata]
         self._decoder = decoder
         self._table = table.display
 
@@ -50,14 +52,13 @@ class ScanOperator:
         if not batch.num_rows:
             return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
         decoded = self._decoder.decode(batch.column(RECORD))
-        metadata = [batch.column(k) for k in self._keys]
-        if decoded.rows is not None:
-            metadata = [m.take(pa.array(decoded.rows)) for m in metadata]
+        metadata = self._metadata(batch, decoded)
         self._counters["records_decoded"] += batch.num_rows
         rows = replace(
             batch.with_columns(self.schema, [*decoded.columns, *metadata]),
             num_rows=decoded.num_rows,
             offsets=_offsets(batch, decoded.rows),
+            kinds=decoded.kinds if decoded.kinds is not None and decoded.kinds.any() else None,
         )
         bad = [*decoded.bad, *self._missing(rows, decoded.rows)]
         if not bad:
@@ -65,6 +66,18 @@ class ScanOperator:
         if len(bad) > len(decoded.bad):
             rows = rows.take(np.flatnonzero(~_nulls(rows, self._required)))
         return [(ERROR_PORT, self._bad(batch, bad)), (0, rows)]
+
+    def _metadata(self, batch: Batch, decoded: Decoded) -> list[pa.Array]:
+        """The columns that the connector tells, by record, and those that the format tells, by row."""
+        told = iter(decoded.metadata)
+        rows = None if decoded.rows is None else pa.array(decoded.rows)
+        columns = []
+        for key, column in zip(self._keys, self.schema.columns[len(self.decoded) :], strict=True):
+            if key is None:
+                columns.append(next(told).cast(column.type.arrow))
+            else:
+                columns.append(batch.column(key) if rows is None else batch.column(key).take(rows))
+        return columns
 
     def _missing(self, rows: Batch, records: IntArray | None) -> Iterator[BadRecord]:
         """The records that lack a value which the table says is there."""

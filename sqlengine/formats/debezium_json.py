@@ -1,0 +1,137 @@
+"""The format 'debezium-json': {"before": row, "after": row, "op": "c | r | u | d", "source": {…}, "ts_ms": 1}."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from parser.errors import PlanError
+from parser.types import STRING, DataType, Schema, map_of, timestamp_ltz
+from sqlengine.batch import RowKind
+from sqlengine.formats.base import Decoder, Encoder, Option
+from sqlengine.formats.changes import (
+    AFTER,
+    ALL_KINDS,
+    BEFORE,
+    DELETE,
+    INSERT,
+    NULL,
+    OPTIONS,
+    BadChange,
+    ChangeDecoder,
+    ChangeEncoder,
+    Envelope,
+    Images,
+    Metadata,
+    field_of,
+    json_decoder,
+    json_encoder,
+    skips_nulls,
+    text_of,
+)
+from sqlengine.formats.options import boolean
+from sqlengine.formats.registry import format_
+
+_NULL = msgspec.Raw(NULL)
+
+
+class _Change(msgspec.Struct):
+    op: str | None = None
+    before: msgspec.Raw = _NULL
+    after: msgspec.Raw = _NULL
+
+
+class _WithSchema(msgspec.Struct):
+    payload: _Change | None = None
+
+
+_plain = msgspec.json.Decoder(_Change | None)
+_with_schema = msgspec.json.Decoder(_WithSchema | None)
+
+
+@format_("debezium-json")
+class DebeziumJsonFormat:
+    """Flink's. A record that is null, as behind a deletion, gives nothing."""
+
+    name: ClassVar[str] = "debezium-json"
+    line_separated: ClassVar[bool] = True
+    kinds: ClassVar[frozenset[RowKind]] = ALL_KINDS
+    options: ClassVar[Mapping[str, Option]] = {
+        "schema-include": Option(boolean, default="false", doc="records are {schema, payload}"),
+        **OPTIONS,
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {
+        "schema": STRING,
+        "ingestion-timestamp": timestamp_ltz(3),
+        "source.timestamp": timestamp_ltz(3),
+        "source.database": STRING,
+        "source.schema": STRING,
+        "source.table": STRING,
+        "source.properties": map_of(STRING, STRING),
+    }
+
+    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+        return self.decoder_with((), schema, options, columns)
+
+    def decoder_with(
+        self,
+        metadata: Sequence[str],
+        schema: Schema,
+        options: Mapping[str, str],
+        columns: Sequence[str] | None = None,
+    ) -> Decoder:
+        inner, values = json_decoder(self.name, self.options, schema, options, columns)
+        nested = bool(values["schema-include"])
+        path = ("payload",) if nested else ()
+        places = {
+            "schema": text_of("schema"),
+            "ingestion-timestamp": field_of(*path, "ts_ms"),
+            "source.timestamp": field_of(*path, "source", "ts_ms"),
+            "source.database": field_of(*path, "source", "db"),
+            "source.schema": field_of(*path, "source", "schema"),
+            "source.table": field_of(*path, "source", "table"),
+            "source.properties": field_of(*path, "source"),
+        }
+        read = _read_with_schema if nested else _read
+        wanted = [Metadata(self.metadata[key], places[key]) for key in metadata]
+        return ChangeDecoder(inner, read, wanted, lenient=bool(values["ignore-parse-errors"]))
+
+    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
+        """PlanError with 'schema-include': records are written without their schema."""
+        if boolean(options.get("schema-include", "false")):
+            raise PlanError("format 'debezium-json' cannot write with 'schema-include'", hint="leave the option out")
+        inner = json_encoder(self.name, self.options, schema, options)
+        before, after = ("", "") if skips_nulls(options) else ('"before":null,', '"after":null,')
+        added, taken = (f'{{{before}"after":', ',"op":"c"}'), ('{"before":', f',{after}"op":"d"}}')
+        return ChangeEncoder(inner, Envelope(added, taken))
+
+
+def _read_with_schema(record: bytes) -> Images:
+    found = _with_schema.decode(record)
+    return [] if found is None or found.payload is None else _images(found.payload)
+
+
+def _read(record: bytes) -> Images:
+    found = _plain.decode(record)
+    return [] if found is None else _images(found)
+
+
+def _images(change: _Change) -> Images:
+    before, after = bytes(change.before), bytes(change.after)
+    match change.op:
+        case "c" | "r":
+            return [(_present(after, "after", change.op), INSERT)]
+        case "u":
+            return [(_present(before, "before", "u"), BEFORE), (_present(after, "after", "u"), AFTER)]
+        case "d":
+            return [(_present(before, "before", "d"), DELETE)]
+    raise BadChange(f"unknown op {change.op!r}")
+
+
+def _present(row: bytes, name: str, op: str) -> bytes:
+    if row != NULL:
+        return row
+    hint = "; a table of PostgreSQL needs REPLICA IDENTITY FULL for it" if name == "before" else ""
+    raise BadChange(f"field '{name}' of a change with op '{op}' is null{hint}")
