@@ -17,9 +17,8 @@ from planner.delivery import Takes, deliver
 from planner.logical import Sink as PlannedSink
 from sqlengine.batch import RowKind
 from sqlengine.connectors.base import Changing, Connector, Environment, Option, Sink, Source
-from sqlengine.formats.base import ChangelogFormat
 from sqlengine.formats.options import did_you_mean, parse_options
-from sqlengine.formats.registry import VALUE, format_of
+from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
 
 _connectors: dict[str, Connector] = {}
 _COMMON = {"connector": Option(required=True)}
@@ -80,8 +79,8 @@ def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) ->
     if isinstance(found, Changing) and found.any_metadata:
         return
     known = dict(found.metadata)
-    chosen = format_of(table)[0] if found.needs_format else None
-    if isinstance(chosen, ChangelogFormat):
+    chosen = changelog_format_of(table) if found.needs_format else None
+    if chosen is not None:
         known |= {VALUE + key: kind for key, kind in chosen.metadata.items()}
     if declared.key not in known:
         hint = did_you_mean(declared.key, known) or "keys: " + (", ".join(sorted(known)) or "none")
@@ -148,8 +147,8 @@ def takes(table: Table) -> frozenset[RowKind]:
 
 
 def _kinds_of_format(table: Table, found: Connector) -> frozenset[RowKind]:
-    chosen = format_of(table)[0] if found.needs_format else None
-    return chosen.kinds if isinstance(chosen, ChangelogFormat) else frozenset({RowKind.INSERT})
+    chosen = changelog_format_of(table) if found.needs_format else None
+    return chosen.kinds if chosen is not None else frozenset({RowKind.INSERT})
 
 
 def changes_of(kinds: frozenset[RowKind]) -> Changes:

@@ -69,6 +69,12 @@ def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
     return found, {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
 
 
+def changelog_format_of(table: Table) -> ChangelogFormat | None:
+    """The table's format where its records are changes."""
+    found, _ = format_of(table)
+    return found if isinstance(found, ChangelogFormat) else None
+
+
 # Before the key of metadata that the table's format tells, and not its connector.
 VALUE = "value."
 

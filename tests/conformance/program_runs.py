@@ -10,7 +10,7 @@ from pathlib import Path
 from parser.errors import SqlError
 from parser.types import Column, Schema
 from planner.catalog import Catalog, Table
-from planner.logical import LogicalPlan, Sink
+from planner.logical import LogicalPlan
 from planner.merge import Graph, merge
 from planner.settings import MINI_BATCH
 from sqlengine.batch import Batch
@@ -32,8 +32,16 @@ from tests.conformance.programs import Outcome, Program, TableStep, expected_row
 JOB = "program"
 DEFAULT_ROWS = 4096
 NOW_MS = 1_700_000_000_000
+PAUSE_MS = 60_000
 # More steps than any program has rows: what goes on beyond them never ends.
 MAX_STEPS = 20_000
+
+
+@dataclass
+class Clock:
+    """Processing time stands still, but for the pause before the rows that come after a restore."""
+
+    now_ms: int = NOW_MS
 
 
 @dataclass(frozen=True)
@@ -177,11 +185,19 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
     job = plan_job(JobText(JOB, ";\n".join((*definitions, *statements))), Catalog(), settings)
     tables = {o.display: o for o in job.objects if isinstance(o, Table)}
     ran = Ran(job, Memory(), tables)
-    store = MemoryStore()
-    for part in ("before", "after") if way.restored else ("both",):
-        for step in program.sources:
-            _feed(ran, step, part)
-        _go(ran, store, way, restored=part == "after")
+    clock = Clock()
+    runner = _runner(ran, store := MemoryStore(), way, clock)
+    try:
+        if program.restores:
+            _go(ran, runner, program.sources, "before")
+            clock.now_ms += PAUSE_MS
+            if way.restored:
+                runner.checkpoint(wait=True)
+                runner.close()
+                runner = _runner(ran, store, way, clock)
+        _go(ran, runner, program.sources, "after" if program.restores else "all")
+    finally:
+        runner.close()
     return ran
 
 
@@ -192,7 +208,7 @@ def _viewed(program: Program, sql: str) -> str:
 
 
 def _feed(ran: Ran, step: TableStep, part: str) -> None:
-    rows = {"before": step.before, "after": step.after, "both": (*step.before, *step.after)}[part]
+    rows = {"before": step.before, "after": step.after, "all": (*step.before, *step.after)}[part]
     table = ran.tables[step.name]
     target = ran.memory.table(step.name)
     target.open = part == "before"
@@ -214,34 +230,32 @@ def _ordered(rows: Batch, columns: Sequence[Column]) -> Batch:
     return rows.with_columns(Schema(tuple(columns)), [rows.column(c.name) for c in columns])
 
 
-def _go(ran: Ran, store: MemoryStore, way: Way, *, restored: bool) -> None:
-    checkpoints = Checkpoints(store, 10**9, 10**15)
+def _runner(ran: Ran, store: MemoryStore, way: Way, clock: Clock) -> GraphRunner:
+    """A runner with the program's statements, from the checkpoint in the store where there is one."""
     runner = GraphRunner(
         JOB,
         EmbeddedExecutor(OperatorFactory()),
-        Environment(None, lambda: NOW_MS, JOB, memory=ran.memory),
+        Environment(None, lambda: clock.now_ms, JOB, memory=ran.memory),
         NoLog(),
-        checkpoints,
+        checkpoints := Checkpoints(store, 10**9, 10**15),
         None,
         lambda owner: True,
         Limits(way.rows),
     )
-    try:
-        _begin(runner, ran.job.sinks, restored=restored)
-        steps = 0
-        while runner.step():
-            steps += 1
-            if steps > MAX_STEPS:
-                raise TimeoutError(f"not over after {MAX_STEPS} steps")
-        runner.checkpoint(wait=True)
-    finally:
-        runner.close()
-
-
-def _begin(runner: GraphRunner, sinks: tuple[Sink, ...], *, restored: bool) -> None:
-    position = runner.checkpoints.position if restored and runner.checkpoints is not None else None
+    position = checkpoints.position
     if position is None:
-        runner.apply(runner.prepare(merge(Graph(), {JOB: sinks}), {JOB: 1}))
-        return
-    graph = merge(Graph(position.version - 1), {JOB: sinks}, position.stateful)
-    restore(runner, position, runner.prepare(graph, {JOB: 1}))
+        runner.apply(runner.prepare(merge(Graph(), {JOB: ran.job.sinks}), {JOB: 1}))
+    else:
+        graph = merge(Graph(position.version - 1), {JOB: ran.job.sinks}, position.stateful)
+        restore(runner, position, runner.prepare(graph, {JOB: 1}))
+    return runner
+
+
+def _go(ran: Ran, runner: GraphRunner, sources: Iterable[TableStep], part: str) -> None:
+    """Feeds a part of the rows and runs until all of them are through."""
+    for step in sources:
+        _feed(ran, step, part)
+    for _ in range(MAX_STEPS):
+        if not runner.step():
+            return
+    raise TimeoutError(f"not over after {MAX_STEPS} steps")
