@@ -18,6 +18,7 @@ from parser.errors import PlanError, UnsupportedError
 from planner.logical import Filter, LogicalPlan, Over, OverCall, Project, Rank
 from planner.rewrite import conjunction, conjuncts, transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.window_roles import of_windows
 from udf.aggregates import is_aggregate
 
 P = TypeVar("P", bound=LogicalPlan)
@@ -90,7 +91,8 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
         hint = "use ROW_NUMBER()"
         raise UnsupportedError(f"Top-N by {call.function} is not supported", hint=hint, position=over.position)
     start = max(bounds.start, 1)
-    plan: LogicalPlan = Rank(over.input, over.partition, over.order, start, max(bounds.end, start - 1), call.name)
+    rank = Rank(over.input, over.partition, over.order, start, max(bounds.end, start - 1), call.name)
+    plan: LogicalPlan = of_windows(rank)
     for above in reversed(chain):
         plan = above.with_inputs((plan,))
     return replace(node, input=plan, predicate=conjunction(rest)) if rest else plan

@@ -31,6 +31,7 @@ from planner.logical import (
 )
 from planner.rewrite import replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from planner.window_roles import role_of
 from udf.aggregates import bind_aggregate
 from udf.user import Kind
 
@@ -206,7 +207,7 @@ class Grouping:
         one grouping set."""
         roles: dict[int, str] = {}
         for value in bound:
-            role = window_groups.role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
+            role = role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
             if role is not None and isinstance(value, ColumnRef):
                 roles.setdefault(role, value.name)
         if not {0, 1} <= set(roles) or not window_groups.fits_sessions(self.input, bound, single):
@@ -219,7 +220,7 @@ class Grouping:
             names.append(name)
         self._read_window(names)
         for value in bound:
-            if isinstance(value, ColumnRef) and (role := window_groups.role_of(self.input, value.name)) is not None:
+            if isinstance(value, ColumnRef) and (role := role_of(self.input, value.name)) is not None:
                 self.grouped[value.digest] = pool.column(names[role], value.type)
 
     def _read_window(self, names: list[str]) -> None:

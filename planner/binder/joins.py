@@ -14,6 +14,7 @@ from planner.binder.scope import Context, Field, Place, Scope, distinct_names
 from planner.logical import Join, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, references
 from planner.scalar import ColumnRef, Scalar
+from planner.window_roles import window_join
 
 # A plan, and the columns of it that can be named.
 Relation = tuple[LogicalPlan, Scope]
@@ -38,7 +39,7 @@ def join(left: Relation, node: exp.Join, context: Context, relation: Callable[[e
 
 def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:
     """The join of two inputs that have no name in common."""
-    return Join(left, right, kind, condition)
+    return window_join(left, right, kind, condition) or Join(left, right, kind, condition)
 
 
 def apart(relation: Relation, other: LogicalPlan) -> Relation:

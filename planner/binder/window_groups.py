@@ -23,7 +23,9 @@ from planner.logical import (
     Filter,
     GroupAggregate,
     Hop,
+    JoinKind,
     LogicalPlan,
+    Over,
     Project,
     Session,
     SessionAssign,
@@ -32,8 +34,11 @@ from planner.logical import (
     Window,
     WindowAggregate,
     WindowAssign,
+    WindowJoin,
+    WindowRank,
 )
 from planner.scalar import ColumnRef, Literal, Scalar, columns_of, is_deterministic
+from planner.window_roles import role_of
 
 # The functions of GROUP BY with what they take behind the time column.
 _TAKES = {"TUMBLE": ("size",), "HOP": ("slide", "size"), "SESSION": ("gap",)}
@@ -75,66 +80,37 @@ def group_window(name: str, node: exp.Expression, place: Place) -> Window:
     return Session(time.name, lengths[0], (), zone)
 
 
-def role_of(plan: LogicalPlan, column: str) -> int | None:
-    """Which bound of the nearest window below `column` is: 0 its start, 1 its end, 2 its time; None if none."""
-    while True:
-        match plan:
-            case WindowAssign() | SessionAssign():
-                return plan.names.index(column) if column in plan.names else None
-            case WindowAggregate():
-                return plan.window_columns.index(column) if column in plan.window_columns else None
-            case Filter():
-                plan = plan.input
-            case Project():
-                item = dict(plan.items)[column]
-                if not isinstance(item, ColumnRef):
-                    return None
-                plan, column = plan.input, item.name
-            case Union():
-                return _role_in_all(plan, column)
-            case _:
-                return None
-
-
-def _role_in_all(plan: Union, column: str) -> int | None:
-    """Windows of one kind stay windows where rows of several inputs come together."""
-    place = plan.schema.index(column)
-    roles = {role_of(b, b.schema.names[place]) for b in plan.branches}
-    return roles.pop() if len(roles) == 1 and len({_windows_of(b) for b in plan.branches}) == 1 else None
-
-
-def _windows_of(plan: LogicalPlan) -> Window | None:
-    """The windows whose columns the rows carry, whatever their time is called."""
-    while plan.inputs:
-        window = plan.window if isinstance(plan, WindowAssign | SessionAssign) else getattr(plan, "session", None)
-        if isinstance(window, Window):
-            return replace(window, time_column="")
-        plan = plan.inputs[0]
-    return None
-
-
-def with_bound(plan: LogicalPlan, role: int) -> tuple[LogicalPlan, str]:
-    """The plan with a column that is the window's bound, and its name: projections that dropped it hand it on."""
+def with_bound(plan: LogicalPlan, role: int, taken: Sequence[str] = ()) -> tuple[LogicalPlan, str]:
+    """The plan with a column that is the window's bound, and its name, which is none of `taken`: projections that dropped
+    it hand it on."""
     match plan:
         case WindowAssign() | SessionAssign():
             return plan, plan.names[role]
         case WindowAggregate():
             return plan, plan.window_columns[role]
-        case Filter():
-            below, name = with_bound(plan.input, role)
+        case Filter() | WindowRank() | Over():
+            own = set(plan.schema.names) - set(plan.input.schema.names)
+            below, name = with_bound(plan.input, role, (*taken, *own))
             return replace(plan, input=below), name
         case Project():
             below, inner = with_bound(plan.input, role)
-            return _handed_on(plan, below, inner, WINDOW_COLUMNS[role])
+            return _handed_on(plan, below, inner, WINDOW_COLUMNS[role], taken)
+        case WindowJoin():
+            side = 1 if plan.kind is JoinKind.RIGHT else 0
+            others = plan.inputs[1 - side]
+            below, name = with_bound(plan.inputs[side], role, (*taken, *others.schema.names))
+            return plan.with_inputs([others, below] if side else [below, others]), name
     raise AssertionError("there is no window below")
 
 
-def _handed_on(plan: Project, below: LogicalPlan, inner: str, wish: str) -> tuple[Project, str]:
+def _handed_on(
+    plan: Project, below: LogicalPlan, inner: str, wish: str, taken: Sequence[str] = ()
+) -> tuple[Project, str]:
     """The projection over `below`, with a column that is `inner` there; and its name."""
     for name, item in plan.items:
         if isinstance(item, ColumnRef) and item.name == inner:
             return replace(plan, input=below), name
-    (name,) = distinct_names((wish,), plan.schema.names)
+    (name,) = distinct_names((wish,), (*plan.schema.names, *taken))
     item = pool.column(inner, below.schema.type(inner))
     return replace(plan, input=below, items=(*plan.items, (name, item))), name
 

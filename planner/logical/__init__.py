@@ -12,6 +12,7 @@ from planner.logical.joins import BinaryJoin, Equality, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.ranks import Frame, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
+from planner.logical.window_rows import WindowJoin, WindowRank
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Tumble, Window
 from planner.logical.windows import (
     WINDOW_COLUMNS,
@@ -62,6 +63,8 @@ __all__ = [
     "Window",
     "WindowAggregate",
     "WindowAssign",
+    "WindowJoin",
+    "WindowRank",
     "parts_of",
     "renamed_keys",
     "time_origin",

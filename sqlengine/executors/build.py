@@ -30,6 +30,8 @@ from planner.logical import (
     Values,
     WindowAggregate,
     WindowAssign,
+    WindowJoin,
+    WindowRank,
     time_origin,
 )
 from planner.physical import PhysicalNode
@@ -138,6 +140,8 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(WindowAssign, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(SessionAssign, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(WindowAggregate, lambda plan, node: window_operator(plan, _owner(node))),
+        _entry(WindowRank, lambda plan, node: window_operator(plan, _owner(node))),
+        _entry(WindowJoin, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(Rank, lambda plan, node: FirstRowOperator(plan) if plan.waits_for_time else RankOperator(plan)),
         _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
         _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
-from planner.logical import Join, JoinKind
+from planner.logical import BinaryJoin, Join, JoinKind
 from planner.rewrite import conjunction
 from planner.scalar import Scalar, columns_of, find_position
 from sqlengine.batch import Batch, IntArray
@@ -183,10 +184,16 @@ def _held(side: JoinSide, slots: IntArray) -> list[pa.Array]:
     return [side.column(n, slots[there]).take(index) for n in side.schema.names]
 
 
+class Held(Protocol):
+    """Rows that a side holds, by slot."""
+
+    def column(self, name: str, slots: IntArray) -> pa.Array: ...
+
+
 class PairCondition:
     """A condition over pairs of a row of a batch and a row that a side holds."""
 
-    def __init__(self, node: Join, condition: Scalar, owner: str) -> None:
+    def __init__(self, node: BinaryJoin, condition: Scalar, owner: str) -> None:
         self._owner = owner
         self._condition = condition
         self._evaluate = compile_expression(condition)
@@ -198,9 +205,7 @@ class PairCondition:
     def open(self, context: Context) -> None:
         self._counters = context.counters
 
-    def holds(
-        self, port: int, batch: Batch, rows: IntArray, other: JoinSide, slots: IntArray, output: Output
-    ) -> BoolArray:
+    def holds(self, port: int, batch: Batch, rows: IntArray, other: Held, slots: IntArray, output: Output) -> BoolArray:
         """Where the condition is TRUE; errors go to `output`."""
         own, held = self._schemas[port], self._schemas[1 - port]
         index = pa.array(rows)

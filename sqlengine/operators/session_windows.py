@@ -32,7 +32,7 @@ class SessionAggregateOperator:
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         assert node.session is not None
         self._node, self._window = node, node.session
-        self._clock = WindowClock(node.input.schema, node.session.time_column, node.session.zone)
+        self._clock = WindowClock(node.input.schema.type(node.session.time_column), node.session.zone)
         self._retracts = bool(node.input.changes)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
 
@@ -91,7 +91,7 @@ class SessionAssignOperator:
 
     def __init__(self, node: SessionAssign) -> None:
         self._node = node
-        self._clock = WindowClock(node.schema, node.window.time_column, node.window.zone)
+        self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters

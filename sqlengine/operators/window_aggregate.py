@@ -11,7 +11,7 @@ from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
 from sqlengine.operators.window_results import Fired, rows_of
-from sqlengine.operators.window_times import WindowClock, is_aligned, zone_of
+from sqlengine.operators.window_times import clock_below, is_aligned
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 
@@ -34,8 +34,8 @@ class WindowAggregateOperator:
 
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         self._node = node
-        self._start, self._end, time = node.window_columns
-        self._clock = WindowClock(node.input.schema, time, zone_of(node.input))
+        self._start, self._end, _ = node.window_columns
+        self._clock = clock_below(node.input)
         self._aligned = is_aligned(node.input)
         self._retracts = bool(node.input.changes)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)

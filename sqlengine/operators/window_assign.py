@@ -30,7 +30,7 @@ class WindowAssignOperator:
 
     def __init__(self, node: WindowAssign) -> None:
         self._node = node
-        self._clock = WindowClock(node.schema, node.window.time_column, node.window.zone)
+        self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters

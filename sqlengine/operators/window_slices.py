@@ -16,12 +16,11 @@ from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
 from sqlengine.operators.window_results import Fired, rows_of
 from sqlengine.operators.window_times import (
-    WindowClock,
+    clock_below,
     distance,
     first_windows,
     last_windows,
     window_starts,
-    zone_of,
 )
 from sqlengine.state.chains import KeyChains
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -59,8 +58,8 @@ class SlicedAggregateOperator:
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         assert node.shared is not None
         self._node, self._window = node, node.shared
-        self._start, self._end, time = node.window_columns
-        self._clock = WindowClock(node.input.schema, time, zone_of(node.input))
+        self._start, self._end, _ = node.window_columns
+        self._clock = clock_below(node.input)
         self._retracts = bool(node.input.changes)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parser.types import Root, Schema
+from parser.types import DataType, Root
 from planner.logical import (
     Aligned,
     Cumulate,
@@ -25,8 +25,7 @@ class WindowClock:
     """The time by which windows are over: the watermark, or the processing time for windows of that. Bounds of windows
     are what a clock in `zone` shows where the time is a TIMESTAMP_LTZ."""
 
-    def __init__(self, schema: Schema, time_column: str, zone: str) -> None:
-        kind = schema.type(time_column)
+    def __init__(self, kind: DataType, zone: str) -> None:
         self.proctime = kind.is_proctime
         self.zone = zone if kind.root is Root.TIMESTAMP_LTZ else "UTC"
 
@@ -96,20 +95,21 @@ def distance(window: Aligned) -> int:
             return window.step_ms
 
 
-def window_below(plan: LogicalPlan) -> Window:
-    """The windows whose columns the rows of `plan` carry."""
+def _origin(plan: LogicalPlan) -> tuple[Window, DataType]:
+    """The windows whose columns the rows of `plan` carry, and the type of their time."""
     while not isinstance(plan, WindowAssign | SessionAssign):
         if isinstance(plan, WindowAggregate) and plan.session is not None:
-            return plan.session
+            return plan.session, plan.schema.type(plan.window_columns[2])
         plan = plan.inputs[0]
-    return plan.window
+    return plan.window, plan.schema.type(plan.names[2])
 
 
-def zone_of(plan: LogicalPlan) -> str:
-    """The time zone of these windows."""
-    return window_below(plan).zone
+def clock_below(plan: LogicalPlan) -> WindowClock:
+    """The clock of these windows."""
+    window, kind = _origin(plan)
+    return WindowClock(kind, window.zone)
 
 
 def is_aligned(plan: LogicalPlan) -> bool:
     """Whether their ends tell these windows apart."""
-    return not isinstance(window_below(plan), Session)
+    return not isinstance(_origin(plan)[0], Session)

@@ -1,0 +1,57 @@
+"""Rows within windows: joined to those of the same window, or the first of it in an order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from planner.changelog import Changes
+from planner.logical.joins import BinaryJoin
+from planner.logical.node import Names
+from planner.logical.ranks import Rank
+
+
+@dataclass(frozen=True)
+class WindowRank(Rank):
+    """The rows of each window and partition that have the wanted ranks, once the window is over. `bounds`: its start and
+    end, which are among the columns of the partition."""
+
+    folds: ClassVar[bool] = False
+
+    bounds: tuple[str, str] = ("", "")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*super().parameters, *self.bounds)
+
+    @cached_property
+    def deduplicates(self) -> bool:
+        if self.start != 1 or self.end != 1 or len(self.order) != 1:
+            return False
+        kind = self.input.schema.type(self.order[0].column)
+        return kind.is_rowtime or kind.is_proctime
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE
+
+
+@dataclass(frozen=True)
+class WindowJoin(BinaryJoin):
+    """Pairs of rows of the same window, once it is over. `starts` and `ends`: its bounds, left and right. Time attributes
+    stay what they are."""
+
+    starts: tuple[str, str] = ("", "")
+    ends: tuple[str, str] = ("", "")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*super().parameters, *self.starts, *self.ends)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return super().reads(outputs, port) | {self.starts[port], self.ends[port]}
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE
