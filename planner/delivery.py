@@ -10,11 +10,14 @@ from typing import Final
 from parser.errors import PlanError, UnsupportedError
 from planner.catalog import Table
 from planner.changelog import Changes
-from planner.logical import DropUpdateBefore, LogicalPlan, Names, Scan, Sink, UpsertMaterialize
-from planner.settings import flag, one_of
+from planner.logical import Constrain, DropUpdateBefore, LogicalPlan, Names, Scan, Sink, UpsertMaterialize
+from planner.logical.constraints import has_length, parts
+from planner.settings import NOT_NULL, flag, one_of
 
 MATERIALIZE: Final = "table.exec.sink.upsert-materialize"
 REQUIRE_CONFLICT: Final = "table.exec.sink.require-on-conflict"
+LENGTHS: Final = "table.exec.sink.type-length-enforcer"
+NESTED: Final = "table.exec.sink.nested-constraint-enforcer"
 MATERIALIZE_VALUES = ("AUTO", "NONE", "FORCE")
 
 
@@ -34,7 +37,7 @@ def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]
         return sink
     _check_conflict(sink, table, takes)
     _check_taken(sink.input, table, takes, deletes)
-    plan = sink.input
+    plan = constrained(sink.input, table, settings)
     if _is_materialized(sink, table, takes, settings):
         key = upsert_key(plan, frozenset(table.primary_key)) or ()
         plan = UpsertMaterialize(plan, table.primary_key, key, sink.conflict or "DEDUPLICATE")
@@ -42,6 +45,22 @@ def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]
     if takes is Takes.UPSERT and Changes.UPDATES in plan.changes and _can_drop(plan, table):
         plan = DropUpdateBefore(plan)
     return replace(sink, input=plan, conflict="")
+
+
+def constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) -> LogicalPlan:
+    """The plan with rows as the types of the table's columns want them, as far as the settings say."""
+    lengths = one_of(settings, LENGTHS, ("IGNORE", "TRIM_PAD", "ERROR"))
+    nested = one_of(settings, NESTED, ("IGNORE", "ROWS", "ROWS_AND_COLLECTIONS"))
+    nulls = one_of(settings, NOT_NULL, ("ERROR", "DROP"))
+    if (lengths, nested, nulls) == ("IGNORE", "IGNORE", "ERROR"):
+        return plan
+    columns = tuple(c for c in table.schema if c.name in plan.schema)
+    demands = any(
+        (not part.nullable and (nulls == "DROP" or part is not c.type)) or (lengths != "IGNORE" and has_length(part))
+        for c in columns
+        for part in parts(c.type, nested)
+    )
+    return Constrain(plan, columns, lengths, nested, nulls) if demands else plan
 
 
 def upsert_key(plan: LogicalPlan, within: Names | None = None) -> tuple[str, ...] | None:

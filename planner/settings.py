@@ -13,6 +13,7 @@ from planner.rewrite import transform
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
+NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
 STATE_TTL: Final = "table.exec.state.ttl"
 
 P = TypeVar("P", bound=LogicalPlan)

@@ -18,6 +18,7 @@ from planner.binder.scope import Context, Query, did_you_mean
 from planner.catalog import Table, View
 from planner.logical import Project, Sink
 from planner.scalar import ColumnRef, Scalar
+from planner.settings import NOT_NULL, one_of
 from udf.coercion import can_assign
 
 
@@ -31,7 +32,8 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
     _check_count(statement, table, query, targets)
     given = dict(zip((c.name for c in targets), query.plan.schema, strict=True))
     places = _places(statement, targets)
-    items = tuple((c.name, _value(c, given.get(c.name), table, places)) for c in columns)
+    drops = one_of(context.settings, NOT_NULL, ("ERROR", "DROP")) == "DROP"
+    items = tuple((c.name, _value(c, given.get(c.name), table, places, drops)) for c in columns)
     unchanged = [c.name for c in query.plan.schema] == [c.name for c in columns] and all(
         isinstance(e, ColumnRef) and e.name == n for n, e in items
     )
@@ -96,8 +98,11 @@ def _first_row(query: exp.Expression) -> list[exp.Expression]:
     return list(row.expressions) if isinstance(row, exp.Tuple) else []
 
 
-def _value(target: Column, given: Column | None, table: Table, places: Mapping[str, exp.Expression]) -> Scalar:
-    """What is written to the column: the query's value, cast if need be, or NULL where the text does not name it."""
+def _value(
+    target: Column, given: Column | None, table: Table, places: Mapping[str, exp.Expression], drops: bool
+) -> Scalar:
+    """What is written to the column: the query's value, cast if need be, or NULL where the text does not name it.
+    `drops`: rows with NULL where it may not be are left out before the sink."""
     if given is None:
         if not target.type.nullable:
             message = f"column '{target.name}' of '{table.display}' is NOT NULL and gets no value"
@@ -111,7 +116,7 @@ def _value(target: Column, given: Column | None, table: Table, places: Mapping[s
         )
     place = places[target.name]
     value = implicit_cast(pool.column(given.name, given.type), target.type, place)
-    if target.type.nullable or not given.type.nullable:
+    if target.type.nullable or not given.type.nullable or drops:
         return value
     return function_call("CHECK NOT NULL", (value, literals.text(target.name)), place)
 

@@ -71,7 +71,13 @@ def _prefixed(value: Scalar, prefix: str) -> Scalar:
 def _in_reach(node: exp.Expression, scope: Scope) -> Scalar:
     """table.column, or column.field.field with a table before it or not: the longest name of a table counts."""
     if node.args.get("table") is None:
-        return scope.resolve(node.this.this, (), node)
+        try:
+            return scope.resolve(node.this.this, (), node)
+        except UnknownColumn:
+            field = _field_in_reach(node.this, scope)
+            if field is None:
+                raise
+            return field
     parts = [*(node.args[k] for k in ("catalog", "db", "table") if node.args.get(k) is not None), node.this]
     names = [p.name for p in parts]
     for at in reversed(range(len(parts))):
@@ -82,6 +88,18 @@ def _in_reach(node: exp.Expression, scope: Scope) -> Scalar:
                 value = field_of(value, part)
             return value
     return scope.resolve(node.name, qualifiers(node), node)
+
+
+def _field_in_reach(name: exp.Expression, scope: Scope) -> Scalar | None:
+    """A name that no column has may be that of a field of one row in reach."""
+    rows: list[Scalar] = [f.column for f in scope.named if f.column.type.root in RECORDS]
+    while rows:
+        found = [field_of(row, name) for row in rows if name.name in row.type.names]
+        if found:
+            return found[0] if len(found) == 1 else None
+        below = (field_of(row, exp.to_identifier(n)) for row in rows for n in row.type.names)
+        rows = [row for row in below if row.type.root in RECORDS]
+    return None
 
 
 def _overlaps(node: exp.Expression, place: Place) -> Scalar:

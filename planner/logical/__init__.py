@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from planner.logical.aggregates import GroupAggregate
 from planner.logical.changelogs import DropUpdateBefore, FromChangelog, Normalize, ToChangelog, UpsertMaterialize
+from planner.logical.constraints import Constrain
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
 from planner.logical.joins import BinaryJoin, Equality, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
@@ -29,6 +30,7 @@ __all__ = [
     "Aligned",
     "AssignWatermark",
     "BinaryJoin",
+    "Constrain",
     "Cumulate",
     "DropUpdateBefore",
     "Equality",

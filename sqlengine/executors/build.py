@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 from parser.errors import UnsupportedError
 from planner.logical import (
     AssignWatermark,
+    Constrain,
     DropUpdateBefore,
     FromChangelog,
     GroupAggregate,
@@ -43,6 +44,7 @@ from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for, value_metadata
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog_rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
+from sqlengine.operators.constrain import ConstrainOperator
 from sqlengine.operators.first_row import FirstRowOperator
 from sqlengine.operators.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.join import JoinOperator
@@ -144,6 +146,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(WindowJoin, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(Rank, lambda plan, node: FirstRowOperator(plan) if plan.waits_for_time else RankOperator(plan)),
         _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
+        _entry(Constrain, lambda plan, node: ConstrainOperator(plan, _owner(node))),
         _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),
         _entry(UpsertMaterialize, _upsert_materialize),
         _entry(DropUpdateBefore, lambda plan, node: DropUpdateBeforeOperator(plan)),

@@ -1,0 +1,67 @@
+"""What the types of a table's columns demand of the rows that are written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from parser.types import MAX_LENGTH, Column, DataType, Root, Schema
+from planner.logical.node import LogicalPlan, Names
+
+_COLLECTIONS = (Root.ARRAY, Root.MAP, Root.MULTISET)
+_LENGTHS = (Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY)
+
+
+@dataclass(frozen=True)
+class Constrain(LogicalPlan):
+    """Rows as the types of `columns` want them. `lengths` of texts and bytes: IGNORE, TRIM_PAD (they are cut or filled
+    up) or ERROR. `nested`: IGNORE, ROWS or ROWS_AND_COLLECTIONS, how far fields and elements are looked at. `nulls`:
+    NULL where it may not be is an ERROR, or the row is left out (DROP)."""
+
+    hands_on: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+
+    input: LogicalPlan
+    columns: tuple[Column, ...]
+    lengths: str = "IGNORE"
+    nested: str = "IGNORE"
+    nulls: str = "ERROR"
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def label(self) -> str:
+        return f"lengths {self.lengths}, nested {self.nested}, nulls {self.nulls}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.lengths, self.nested, self.nulls, *map(str, self.columns))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return frozenset(self.schema.names)
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys
+
+
+def parts(kind: DataType, nested: str) -> Iterator[DataType]:
+    """The type and, as far as `nested` says, those of its fields and elements."""
+    yield kind
+    if nested == "IGNORE" or (nested == "ROWS" and kind.root in _COLLECTIONS):
+        return
+    for child in kind.children:
+        yield from parts(child, nested)
+
+
+def has_length(kind: DataType) -> bool:
+    """Whether values of the type have a length to keep."""
+    return kind.root in _LENGTHS and kind.length < MAX_LENGTH
