@@ -23,8 +23,8 @@ class Chunk:
     """Consecutive records of one shard: offsets from `start` (included) to `end` (excluded; the next read's start).
 
     Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows made by the connector
-    itself, such as datagen's, by column name, with their `kinds`: None where all are +I). `metadata` holds columns by
-    metadata key ('timestamp', 'offset', …)."""
+    itself, such as datagen's, by column name). `kinds`: what the connector says of their kinds, None where it says
+    nothing. `metadata` holds columns by metadata key ('timestamp', 'offset', …)."""
 
     shard: str
     start: int

@@ -135,7 +135,7 @@ def brings(table: Table) -> frozenset[RowKind]:
     found = connector_of(table)
     if isinstance(found, Changing):
         return found.brings(table)
-    return _kinds_of_format(table, found)
+    return kinds_of_format(table) if found.needs_format else frozenset({RowKind.INSERT})
 
 
 def takes(table: Table) -> frozenset[RowKind]:
@@ -143,11 +143,14 @@ def takes(table: Table) -> frozenset[RowKind]:
     found = connector_of(table)
     if isinstance(found, Changing):
         return found.takes(table)
-    return frozenset(RowKind) if found.accepts_updates else _kinds_of_format(table, found)
+    if found.accepts_updates:
+        return frozenset(RowKind)
+    return kinds_of_format(table) if found.needs_format else frozenset({RowKind.INSERT})
 
 
-def _kinds_of_format(table: Table, found: Connector) -> frozenset[RowKind]:
-    chosen = changelog_format_of(table) if found.needs_format else None
+def kinds_of_format(table: Table) -> frozenset[RowKind]:
+    """The kinds of rows that records of the table's format stand for."""
+    chosen = changelog_format_of(table)
     return chosen.kinds if chosen is not None else frozenset({RowKind.INSERT})
 
 

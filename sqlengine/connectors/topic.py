@@ -4,7 +4,10 @@
 
 A new job begins at the latest offset unless 'scan.startup.mode' says otherwise. Rows of one epoch leave as one append per
 shard, exactly once. With 'key.fields' a row's shard is the hash (version 1, as for state) of those columns in canonical
-form, which is also the record's key; without, an epoch's rows go to one shard together, the next epoch's to the next."""
+form, which is also the record's key; without, an epoch's rows go to one shard together, the next epoch's to the next.
+
+With 'upsert' = 'true' the topic holds the last row of each primary key (see topic_upserts), and is read from its
+beginning unless 'scan.startup.mode' says otherwise."""
 
 from __future__ import annotations
 
@@ -20,11 +23,12 @@ from xxhash import xxh64_hexdigest, xxh64_intdigest
 from parser.errors import PlanError, ServiceError, UnsupportedError
 from parser.types import BIGINT, BYTES, INT, DataType, Schema, timestamp_ltz
 from planner.catalog import Table
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
 from sqlengine.broker.errors import BrokerError, TopicNotFound
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
-from sqlengine.connectors.registry import connector, options_of
+from sqlengine.connectors.registry import connector, kinds_of_format, options_of
+from sqlengine.connectors.topic_upserts import KINDS, UPSERT, Upserts, is_upsert, read_upserts
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.options import at_least, boolean, choice, did_you_mean
 from sqlengine.formats.registry import encoder_for
@@ -48,6 +52,9 @@ class TopicConnector:
         "scan.bounded.mode": Option(choice("unbounded", "latest-offset"), default="unbounded"),
         "properties.group.id": Option(doc="whose offsets the mode 'group-offsets' takes"),
         "key.fields": Option(doc="columns, separated by ;, whose rows stay together and in order"),
+        UPSERT: Option(
+            boolean, default="false", doc="a record is the row of its primary key, one without a value its end"
+        ),
     }
     metadata: ClassVar[Mapping[str, DataType]] = {
         "timestamp": timestamp_ltz(3),
@@ -57,6 +64,13 @@ class TopicConnector:
     }
     needs_format: ClassVar[bool] = True
     accepts_updates: ClassVar[bool] = False
+    any_metadata: ClassVar[bool] = False
+
+    def brings(self, table: Table) -> frozenset[RowKind]:
+        return KINDS if is_upsert(table) else kinds_of_format(table)
+
+    def takes(self, table: Table) -> frozenset[RowKind]:
+        return KINDS if is_upsert(table) else kinds_of_format(table)
 
     def source(self, table: Table, environment: Environment) -> Source:
         """Reads the topic. BrokerError where it is missing, PlanError for options that contradict each other."""
@@ -77,7 +91,7 @@ class TopicConnector:
                     f"metadata column '{column.column.name}' cannot be written", hint="declare it METADATA VIRTUAL"
                 )
         broker = _broker(environment)
-        shards = _find(broker, table, create=options["topic.auto-create"] is not False)
+        shards = _find(broker, table, create=options["topic.auto-create"] is not False, compacted=is_upsert(table))
         return TopicSink(broker, table, shards, _writer(table, environment), environment.clock)
 
 
@@ -87,12 +101,12 @@ def _broker(environment: Environment) -> Broker:
     return environment.broker
 
 
-def _find(broker: Broker, table: Table, *, create: bool) -> int:
-    """The number of the topic's shards."""
+def _find(broker: Broker, table: Table, *, create: bool, compacted: bool = False) -> int:
+    """The number of the topic's shards. A topic that is made is `compacted` where only the last record of a key counts."""
     name = table.options["topic"]
     check_topic_name(name)
     if create and not is_system(name):
-        return broker.create_topic(name, if_not_exists=True).shards
+        return broker.create_topic(name, compacted=compacted, if_not_exists=True).shards
     try:
         return broker.topic(name).shards
     except TopicNotFound:
@@ -125,6 +139,7 @@ class TopicSource:
         self._keys = [_Key(m.key, m.column.type) for m in table.metadata]
         self.bounded = options["scan.bounded.mode"] == "latest-offset"
         self._group = options["properties.group.id"]
+        self._upsert = is_upsert(table)
         shards = range(broker.topic(self._topic).shards)
         self._shards = [str(s) for s in shards]  # their number never changes
         self._ends = [broker.end_offset(self._topic, s) for s in shards] if self.bounded else []
@@ -151,6 +166,11 @@ class TopicSource:
     def _chunk(self, shard: str, start: int, records: Records) -> Chunk:
         columns = {k.key: _metadata(k, records) for k in self._keys}
         values, offsets = records.values, records.offsets
+        if self._upsert:
+            values, kinds, present = read_upserts(records)
+            columns = {key: column.filter(pa.array(present)) for key, column in columns.items()}
+            end, rows = records.next_offset, len(values)
+            return Chunk(shard, start, end, rows, values, offsets=offsets[present], metadata=columns, kinds=kinds)
         if values.null_count:
             present = values.is_valid()
             values, offsets = values.filter(present), offsets[np.asarray(present)]
@@ -167,9 +187,10 @@ class TopicSource:
 
 def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Callable[[int], int]:
     """Where a new job begins in a shard."""
+    default = "earliest-offset" if is_upsert(table) else options["scan.startup.mode"]
     topic, mode, millis, group = (
         table.options["topic"],
-        options["scan.startup.mode"],
+        default if "scan.startup.mode" not in table.options else options["scan.startup.mode"],
         options["scan.startup.timestamp-millis"],
         options["properties.group.id"],
     )
@@ -214,8 +235,9 @@ class TopicSink:
         self._clock = clock
         self._names = table.physical.names
         self._encoder: Encoder = encoder_for(table)
-        self._keys = _key_schema(table)
-        self._pending: list[tuple[pa.Array, list[bytes] | None]] = []
+        self._upserts = Upserts(table) if is_upsert(table) else None
+        self._keys = table.physical.select(table.primary_key) if self._upserts is not None else _key_schema(table)
+        self._pending: list[tuple[pa.Array, list[bytes] | None, pa.Array | None]] = []
         self._time = 0
 
     def last_epoch(self) -> int | None:
@@ -228,16 +250,22 @@ class TopicSink:
         keys = None
         if self._keys is not None:
             keys = encode([c.type for c in self._keys], [batch.column(c.name) for c in self._keys], batch.num_rows)
-        self._pending.append((self._encoder.encode(rows), keys))
+        values, own = self._encoder.encode(rows), None
+        if self._upserts is not None:
+            values, own = self._upserts.values(values, rows), self._upserts.keys(rows)
+        self._pending.append((values, keys, own))
         self._time = max(self._time, batch.proctime)
 
     def commit(self, epoch: int) -> int:
         if not self._pending:
             return 0
-        values = pa.concat_arrays([v for v, _ in self._pending])
-        keys = None if self._keys is None else [k for _, ks in self._pending for k in ks or []]
+        values = pa.concat_arrays([v for v, _, _ in self._pending])
+        places = None if self._keys is None else [k for _, ks, _ in self._pending for k in ks or []]
+        keys = places
+        if self._upserts is not None:
+            keys = [k for _, _, own in self._pending if own is not None for k in own.to_pylist()]
         written = 0
-        for shard, rows in reversed(list(enumerate(self._split(epoch, keys, len(values))))):
+        for shard, rows in reversed(list(enumerate(self._split(epoch, places, len(values))))):
             if len(rows) or shard == 0:
                 written += self._append(shard, epoch, values, keys, rows)
         self._pending, self._time = [], 0

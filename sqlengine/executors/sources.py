@@ -67,7 +67,8 @@ class RunningSource:
         assert chunk.offsets is not None
         extra = [chunk.metadata[m.key] for m in self._keys]
         columns = (chunk.records, pa.array(chunk.offsets), *extra)
-        return Batch(self._raw, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+        rows = Batch(self._raw, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+        return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
 
     def tick(self, shard: str, proctime: int, watermark: int) -> Batch:
         """An empty batch from `shard` ('' for the source as a whole)."""

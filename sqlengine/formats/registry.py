@@ -101,8 +101,13 @@ def decoder_for(
 
 def encoder_for(table: Table) -> Encoder:
     """Writes batches of the table's physical columns."""
+    return encoder_of(table, table.physical)
+
+
+def encoder_of(table: Table, columns: Schema) -> Encoder:
+    """Writes batches of these columns in the table's format."""
     found, options = format_of(table)
-    return found.encoder(table.physical, options)
+    return found.encoder(columns, options)
 
 
 def framing_of(table: Table) -> Framing:

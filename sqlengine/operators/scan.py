@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
-from sqlengine.batch import NO_OFFSET, Batch, IntArray
+from sqlengine.batch import NO_OFFSET, Batch, IntArray, RowKind
 from sqlengine.formats.base import BadRecord, Decoded, Decoder
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.base import ERROR_PORT, Context, Output
@@ -58,7 +59,7 @@ class ScanOperator:
             batch.with_columns(self.schema, [*decoded.columns, *metadata]),
             num_rows=decoded.num_rows,
             offsets=_offsets(batch, decoded.rows),
-            kinds=decoded.kinds if decoded.kinds is not None and decoded.kinds.any() else None,
+            kinds=_kinds(batch, decoded),
         )
         bad = [*decoded.bad, *self._missing(rows, decoded.rows)]
         if not bad:
@@ -114,9 +115,17 @@ def _offsets(batch: Batch, records: IntArray | None) -> IntArray:
     return np.where(many, NO_OFFSET, offsets[records])
 
 
+def _kinds(batch: Batch, decoded: Decoded) -> npt.NDArray[np.int8] | None:
+    """The kinds of the rows, as the connector says or else the format; None where all are +I."""
+    kinds = decoded.kinds
+    if batch.kinds is not None:
+        kinds = batch.kinds if decoded.rows is None else batch.kinds[decoded.rows]
+    return kinds if kinds is not None and kinds.any() else None
+
+
 def _nulls(rows: Batch, names: Sequence[str]) -> BoolArray:
-    """The rows with NULL in one of the columns."""
+    """The rows with NULL in one of the columns; of a row that goes the key may be all there is."""
     found = np.zeros(rows.num_rows, np.bool_)
     for name in names:
         found |= ~validity(rows.column(name))
-    return found
+    return found if rows.kinds is None else found & (rows.kinds != RowKind.DELETE)
