@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject
+from parser.reserved import NILADIC
 from parser.types import DataType, TimeAttribute
 from planner.binder import literals, pool, refusals
 from planner.binder.casts import implicit_cast
@@ -76,6 +77,8 @@ def _call(node: exp.Expression, place: Place) -> Scalar:
     if name in CALLS:
         return CALLS[name](node, place)
     refusals.check_arguments(node)
+    if registry.lookup(name) is None and name in NILADIC and not node.expressions:
+        return _column_of_that_name(name, node, place)
     if registry.lookup(name) is None:
         raise _unknown_function(node, place)
     return function_call(name, tuple([_argument(a, place) for a in node.expressions]), node)
@@ -119,6 +122,14 @@ def user_arguments(
     except PlanError as error:
         raise error.at(position_of(node)) from None
     return tuple(implicit_cast(a, t, node) for a, t in zip(args, types, strict=True)), types, result
+
+
+def _column_of_that_name(name: str, node: exp.Expression, place: Place) -> Scalar:
+    """USER and the like, which are functions elsewhere: the column that is called so, in whatever case."""
+    found = [f for f in place.scope.fields if f.name.upper() == name]
+    if len(found) != 1:
+        raise _unknown_function(node, place)
+    return found[0].column
 
 
 def _unknown_function(node: exp.Expression, place: Place) -> UnknownObject:

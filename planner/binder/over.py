@@ -14,6 +14,7 @@ from planner.binder import pool
 from planner.binder.scalars import BINDERS
 from planner.binder.scope import Place
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
+from planner.passes.constant_folding import folded
 from planner.scalar import ColumnRef, Literal, Scalar
 from udf.aggregates import bind_aggregate, is_aggregate
 
@@ -174,7 +175,7 @@ def _frame(node: exp.Expression | None, order: Sequence[SortKey], bind: Bind) ->
     if start == "UNBOUNDED":
         return Frame(is_rows)
     assert isinstance(start, exp.Expression)
-    value = bind(start)
+    value = folded(bind(start))
     wanted = value.type.is_integer if is_rows else value.type.root is Root.INTERVAL_DAY_TIME
     if not isinstance(value, Literal) or not isinstance(value.value, int) or not wanted or value.value < 0:
         what = "a number of rows" if is_rows else "an interval of days to seconds"
@@ -190,6 +191,7 @@ def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:
 
 
 def _constant(value: Scalar, node: exp.Expression) -> int:
+    value = folded(value)
     if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < 0:
         raise PlanError("a whole number is expected here", position=position_of(node))
     return value.value

@@ -22,7 +22,12 @@ from udf.vector import LiteralValue, Vector
 
 def constant_folding(plan: LogicalPlan) -> LogicalPlan:
     """By the same kernels that run; what has an error or depends on the time zone stays a call."""
-    return transform(plan, lambda node: map_expressions(node, lambda e: rewrite(e, _fold)))
+    return transform(plan, lambda node: map_expressions(node, folded))
+
+
+def folded(expression: Scalar) -> Scalar:
+    """The expression with its constant parts computed."""
+    return rewrite(expression, _fold)
 
 
 def _fold(call: Call) -> Scalar:
