@@ -99,7 +99,6 @@ class UpsertMaterialize(Stateful):
     for the watermark, so that what came and went before it does not count."""
 
     whole: ClassVar[bool] = True
-    folds: ClassVar[bool] = False
 
     input: LogicalPlan
     keys: tuple[str, ...]
