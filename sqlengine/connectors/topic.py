@@ -31,7 +31,7 @@ from sqlengine.connectors.registry import connector, kinds_of_format, options_of
 from sqlengine.connectors.topic_upserts import KINDS, UPSERT, Upserts, is_upsert, read_upserts
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.options import at_least, boolean, choice, did_you_mean
-from sqlengine.formats.registry import encoder_for
+from sqlengine.formats.registry import encoder_for, value_metadata
 from sqlengine.state.keys import check_keys, encode
 
 IntArray = npt.NDArray[np.int64]
@@ -136,7 +136,8 @@ class TopicSource:
         self._broker = broker
         self._topic = table.options["topic"]
         self._start = _start_at(broker, table, options)
-        self._keys = [_Key(m.key, m.column.type) for m in table.metadata]
+        told = value_metadata(table)
+        self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in told]
         self.bounded = options["scan.bounded.mode"] == "latest-offset"
         self._group = options["properties.group.id"]
         self._upsert = is_upsert(table)
