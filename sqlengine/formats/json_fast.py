@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 from parser.types import DataType, Root, Schema
 from sqlengine.formats import times
 from sqlengine.formats.java import base64
-from sqlengine.formats.json_sieve import is_object
+from sqlengine.formats.json_sieve import are_objects, is_object
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 # From what arrow-rs read to the column, and the rows that are in doubt (None when none are).
 Finish = Callable[[pa.Array], tuple[pa.Array, BoolArray | None]]
 
-_OPEN, _CLOSE, _COMMA, _NEWLINE, _ZERO = ord("{"), ord("}"), ord(","), ord("\n"), ord("0")
+_OPEN, _CLOSE, _NEWLINE, _ZERO = ord("{"), ord("}"), ord("\n"), ord("0")
 _LOWER = np.uint8(32)
 
 
@@ -98,9 +98,9 @@ class FastReader:
 def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
     """The records that must not be given to arrow-rs, None when there are none. `joined` are all, by line breaks.
 
-    Each record must begin with { and end with }, and have no { right after a }: else two objects on a line could make
-    up for a record that ran into the next one; and no comma before a }, which arrow-rs does not mind. A NUL, written out
-    or as an escape, in a message of arrow-rs's would end the process."""
+    Each record must be JSON by the letter, begin with { and end with }, and have no { right after a }: else two objects
+    on a line could make up for a record that ran into the next one. A NUL, written out or as an escape, in a message of
+    arrow-rs's would end the process."""
     offsets, data = times.text_buffers(records)
     start, end = offsets[:-1], offsets[1:]
     empty = start == end
@@ -116,21 +116,18 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
         for row in np.unique(np.searchsorted(line_ends, doubles, side="right")):
             bad[row] = bad[row] or not is_object(records[int(row)].as_py())  # it may stand in a string
         bad[np.searchsorted(line_ends, odd, side="right")] = True
+    if not are_objects(joined):  # arrow-rs forgives missing and doubled commas, and numbers such as 01 and 1.
+        for row in np.flatnonzero(~bad).tolist():
+            bad[row] = not is_object(records[row].as_py())
     return bad if bad.any() else None
 
 
 def _odd_braces(joined: bytes) -> IntArray:
-    """Where a } has a { or space behind it in the same record, or a comma before it."""
+    """Where a } has a { or space behind it in the same record."""
     data = np.frombuffer(joined, np.uint8)
     closing = np.flatnonzero(data[:-1] == _CLOSE)
     behind = data[closing + 1]
-    found = (behind == _OPEN) | ((behind <= 32) & (behind != _NEWLINE))
-    if len(data):
-        closing, found = np.append(closing, len(data) - 1), np.append(found, False)
-    before = np.maximum(closing - 1, 0)
-    while (space := data[before] <= 32).any() and before[space].any():
-        before[space] = np.maximum(before[space] - 1, 0)
-    places: IntArray = closing[found | (data[before] == _COMMA)]
+    places: IntArray = closing[(behind == _OPEN) | ((behind <= 32) & (behind != _NEWLINE))]
     return places
 
 

@@ -209,6 +209,15 @@ def is_object(record: bytes) -> bool:
     return True
 
 
+def are_objects(lines: bytes) -> bool:
+    """Whether lines of records are JSON by the strict rules, as far as texts are not looked into."""
+    try:
+        _any_object.decode_lines(lines)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
 class _MissingField(Exception):
     """The record has no such field, and the table says that this is an error."""
 
