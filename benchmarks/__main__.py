@@ -7,7 +7,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from benchmarks import changes, footprint, functions, planning, rules_gen, rules_real, rules_real_flink
+from benchmarks import (
+    changes,
+    footprint,
+    functions,
+    kernels,
+    kernels_flink,
+    planning,
+    rules_gen,
+    rules_real,
+    rules_real_flink,
+)
 from benchmarks.page import Section, show, write
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
@@ -19,9 +29,11 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "footprint": footprint.run,
     "functions": functions.run,
     "planning": planning.run,
+    "kernels": kernels.run,
+    "kernels_flink": kernels_flink.run,
 }
 # Needs a Java and minutes: only by name.
-NOT_BY_DEFAULT = frozenset({"rules_gen_flink", "rules_real_flink"})
+NOT_BY_DEFAULT = frozenset({"rules_gen_flink", "rules_real_flink", "kernels_flink"})
 
 
 def main() -> None:
