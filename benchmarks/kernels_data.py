@@ -83,7 +83,7 @@ COLUMNS: dict[str, tuple[str, Maker]] = {
     "csv": ("STRING", lambda r, i: ",".join(f"{r.getrandbits(24):x}" for _ in range(5))),
     "kv": ("STRING", lambda r, i: ",".join(f"{k}={r.randrange(1000)}" for k in r.sample("abcdefgh", 4))),
     "num": ("STRING", lambda r, i: str(r.randrange(10**6))),
-    "dec": ("STRING", lambda r, i: f"{r.randrange(10**6) / 100:.2f}"),
+    "price": ("STRING", lambda r, i: f"{r.randrange(10**6) / 100:.2f}"),
     "dt": ("DATE", lambda r, i: str(_moment(r).date())),
     "tm": ("TIME(0)", lambda r, i: f"{_moment(r):%H:%M:%S}"),
     "ts": ("TIMESTAMP(3)", lambda r, i: f"{_moment(r):%Y-%m-%d %H:%M:%S.%f}"[:-3]),
@@ -102,7 +102,7 @@ COLUMNS: dict[str, tuple[str, Maker]] = {
     "y": ("BYTES", lambda r, i: b64encode(_text(r, i).encode()).decode()),
     "a": ("ARRAY<INT>", _ints),
     "a2": ("ARRAY<INT>", _ints),
-    "at": ("ARRAY<STRING>", lambda r, i: [r.choice(_WORDS) for _ in range(r.randrange(1, 9))]),
+    "w": ("ARRAY<STRING>", lambda r, i: [r.choice(_WORDS) for _ in range(r.randrange(1, 9))]),
     "m": ("MAP<STRING, INT>", _map),
     "m2": ("MAP<STRING, INT>", _map),
 }

@@ -16,7 +16,8 @@ from parser.errors import PlanError
 from parser.types import DOUBLE, DataType, Root, decimal
 from udf.arrays import null_where, row_by_row, valid, wrap
 from udf.coercion import as_decimal, modulus_type, product_type, quotient_type, sum_type
-from udf.decimals import EXACT, combine, decimal_rows, zero_of
+from udf.decimal_units import quotients, shortened
+from udf.decimals import EXACT, combine, cut_decimals, decimal_rows, zero_of
 from udf.intervals import add_interval, ceil_time, floor_time, interval_casts, interval_result, scale_interval
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, double, int_, nullable, same_as_first, takes
@@ -108,12 +109,18 @@ def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
         return pc.divide(left, right)
     right, errors = _without_zero(ctx.num_rows, left, right)
     if _is_decimal(ctx):
-        return Vector(decimal_rows(ctx.num_rows, EXACT.divide, ctx.result_type, left, right), errors)
+        return Vector(_decimal_quotients(ctx, left, right), errors)
     if isinstance(right, pa.Scalar) and right.as_py() != -1:
         return Vector(pc.divide(left, right), errors)
     quotient = pc.divide(left, right)
     minus_one = pc.equal(right, pa.scalar(-1, right.type))  # Arrow gives 0 for MIN / -1, Java wraps
     return Vector(pc.if_else(minus_one, pc.negate(left), quotient), errors)
+
+
+def _decimal_quotients(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
+    both = [pa.repeat(v, ctx.num_rows) if isinstance(v, pa.Scalar) else v for v in (left, right)]
+    found = quotients(both[0], both[1], ctx.result_type)
+    return decimal_rows(ctx.num_rows, EXACT.divide, ctx.result_type, left, right) if found is None else found
 
 
 @function("%", "MOD", signature=_operands(modulus_type, "%"))
@@ -200,7 +207,7 @@ def round_(ctx: KernelContext, value: Values, digits: Values | None = None) -> V
     places = pa.scalar(0, pa.int32()) if digits is None else digits
     root = ctx.arg_types[0].root
     if root is Root.DECIMAL:
-        return decimal_rows(ctx.num_rows, _round_decimal, ctx.result_type, value, places)
+        return cut_decimals(ctx, value, places, ROUND_HALF_UP, _round_decimal)
     if root in (Root.FLOAT, Root.DOUBLE):
         return _round_floats(ctx, value, places)
     if isinstance(places, pa.Scalar) and (not places.is_valid or places.as_py() >= 0):
@@ -239,13 +246,13 @@ def _round_float(value: float, digits: int) -> float:
 
 
 def _round_fast(numbers: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np.float64]:
-    """Whole units of the last digit, divided once; rows that are close to a half, or large, go by their text."""
+    """Whole units of the last digit, divided once; rows that are large go by their text."""
     with np.errstate(all="ignore"):
         scaled = np.abs(numbers) * 10.0**digits
         floor = np.floor(scaled)
-        rest = scaled - floor
-        result = np.copysign((floor + (rest > 0.5)) / 10.0**digits, numbers) + 0.0
-        doubtful = ~((np.abs(rest - 0.5) > 1e-4) & (scaled < 2.0**40))
+        half = (floor * 10 + 5) / 10.0 ** (digits + 1)  # the double that is nearest to it, as its text is
+        result = np.copysign((floor + (np.abs(numbers) >= half)) / 10.0**digits, numbers) + 0.0
+        doubtful = ~(scaled < 2.0**40)
     for row in np.flatnonzero(doubtful):
         result[row] = _round_float(float(numbers[row]), digits)
     return result
@@ -260,9 +267,9 @@ def _whole(ctx: KernelContext, value: Values, kernel: Callable[[Values], Values]
     if ctx.arg_types[0].is_integer:
         return value
     if _is_decimal(ctx):  # Arrow's kernels overflow silently where the result has a digit more
-        return decimal_rows(
-            ctx.num_rows, lambda v: v.to_integral_value(rounding, context=EXACT), ctx.result_type, value
-        )
+        found = shortened(value, 0, rounding, ctx.result_type) if isinstance(value, pa.Array) else None
+        exact: Callable[[Decimal], Decimal] = lambda v: v.to_integral_value(rounding, context=EXACT)  # noqa: E731
+        return decimal_rows(ctx.num_rows, exact, ctx.result_type, value) if found is None else found
     return kernel(value)
 
 

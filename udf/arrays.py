@@ -42,6 +42,19 @@ def null_where(mask: BoolArray, values: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
 
 
+def in_two_ways(
+    values: pa.Array, first: BoolArray, one: Callable[[pa.Array], pa.Array], other: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """`one` of the rows of `first`, `other` of all others, in the order of the rows."""
+    if first.all():
+        return one(values)
+    mask = pa.array(first)
+    found = pa.concat_arrays([one(values.filter(mask)), other(values.filter(pc.invert(mask)))])
+    places = np.empty(len(values), np.int64)
+    places[np.argsort(~first, kind="stable")] = np.arange(len(values))
+    return found.take(pa.array(places))
+
+
 def is_constant(*values: Values) -> bool:
     return all(isinstance(v, pa.Scalar) for v in values)
 

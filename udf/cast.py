@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import BYTES, MAX_LENGTH, DataType, Root, TimeAttribute
-from udf.arrays import errors_of, null_where, quoted, valid, wrap
+from udf.arrays import errors_of, in_two_ways, null_where, quoted, valid, wrap
 from udf.coercion import can_cast
+from udf.decimal_units import MOST, divided, doubles, fitted, units_of
 from udf.decimals import decimal_rows, rescale, zero_of
 from udf.intervals import Int64s, from_integers, integers, units_per_ms
 from udf.nested_casts import NESTED, convert_nested
@@ -130,11 +131,10 @@ def _to_number(values: pa.Array, source: DataType, target: DataType) -> pa.Array
         values, source = values.cast(pa.int8()), DataType(Root.TINYINT)
     if target.root is Root.DECIMAL:
         if source.root in (Root.FLOAT, Root.DOUBLE):
-            return decimal_rows(len(values), lambda v: Decimal(repr(v)), target, values.cast(pa.float64()))
+            return _decimals_of(values.cast(pa.float64()), target)
         return rescale(values, target)
     if source.root is Root.DECIMAL:
-        numbers = [None if v is None else _from_decimal(v, target) for v in values.to_pylist()]
-        return pa.array(numbers, target.arrow)
+        return _from_decimals(values, target)
     if target.is_integer and not source.is_integer:
         return _saturated(values, target)
     return values.cast(target.arrow, safe=False)
@@ -146,6 +146,34 @@ def _no_numbers(values: pa.Array) -> Errors | None:
         return None
     outside = pc.invert(pc.is_finite(values)).fill_null(False)
     return Errors.where(outside.to_numpy(zero_copy_only=False), "NaN and Infinity are no DECIMAL")
+
+
+def _decimals_of(values: pa.Array, target: DataType) -> pa.Array:
+    """Doubles as the decimals that their texts are, rounded half up: the double nearest to a half tells which side."""
+    numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False)
+    size = np.abs(numbers)
+    small = size < 2.0**40 / 10.0 ** min(target.scale, 40)
+    if target.scale > 15 or not small.any():
+        return decimal_rows(len(values), lambda v: Decimal(repr(v)), target, values)
+    if not small.all():
+        exact: Callable[[pa.Array], pa.Array] = lambda v: decimal_rows(len(v), lambda x: Decimal(repr(x)), target, v)  # noqa: E731
+        return in_two_ways(values, small, lambda v: _decimals_of(v, target), exact)
+    floor = np.floor(size * 10.0**target.scale)
+    units = (floor + (size >= (floor * 10 + 5) / 10.0 ** (target.scale + 1))).astype(np.int64)
+    return fitted(np.where(numbers < 0, -units, units), valid(values, len(values)), target)
+
+
+def _from_decimals(values: pa.Array, target: DataType) -> pa.Array:
+    present = valid(values, len(values))
+    units = units_of(values) if target.is_integer else None
+    if units is not None and values.type.scale <= MOST:
+        whole = divided(units, values.type.scale, ROUND_DOWN)
+        return pa.array(whole.astype(target.arrow.to_pandas_dtype()), mask=~present)
+    exact = None if target.is_integer else doubles(values)
+    if exact is not None:
+        return pa.array(exact, mask=~present).cast(target.arrow, safe=False)
+    numbers = [None if v is None else _from_decimal(v, target) for v in values.to_pylist()]
+    return pa.array(numbers, target.arrow)
 
 
 def _from_decimal(value: Decimal, target: DataType) -> int | float:

@@ -26,7 +26,7 @@ from udf.held import (
     storable,
     stored_type,
 )
-from udf.json_writing import check_json, json_object, json_texts
+from udf.json_writing import check_json, json_column, json_object
 from udf.vector import BoolArray
 
 Values: TypeAlias = list[Any]
@@ -242,7 +242,7 @@ def _json_array(absent: bool) -> Factory:
         check_json(element)
         return Gather(
             _JSON, STRING, lambda values: f"[{','.join(v or 'null' for v in values)}]",
-            lambda values: pa.array(json_texts(values, element), pa.string()), nulls=not absent, always=True,
+            lambda values: json_column(values, element), nulls=not absent, always=True,
             retractable=retract,
         )  # fmt: skip
 
@@ -257,7 +257,7 @@ def _json_object(absent: bool) -> Factory:
         check_json(value)
 
         def prepare(values: pa.Array) -> pa.Array:
-            texts = pa.array(json_texts(pc.struct_field(values, 1), value), pa.string())
+            texts = json_column(pc.struct_field(values, 1), value)
             return pa.StructArray.from_arrays([pc.struct_field(values, 0), texts], ["f0", "f1"])
 
         def finish(values: Values) -> str:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from parser.types import DataType
 from udf.arrays import row_by_row
-from udf.registry import Values
+from udf.decimal_units import shortened
+from udf.registry import KernelContext, Values
 
 # Products of two 38-digit numbers are exact in it, quotients have far more digits than the 38 that are kept.
 EXACT = Context(prec=90, rounding=ROUND_HALF_UP)
@@ -42,6 +43,8 @@ def rescale(values: pa.Array, target: DataType) -> pa.Array:
             return values.cast(target.arrow)
         except pa.ArrowInvalid:  # some value does not fit: that row is NULL
             pass
+    elif (found := shortened(values, target.scale, ROUND_HALF_UP, target)) is not None:
+        return found
     return decimal_rows(len(values), lambda v: Decimal(v), target, values)
 
 
@@ -57,6 +60,18 @@ def combine(
         if result is not None and result.type.equals(target.arrow):
             return result
     return decimal_rows(num_rows, exact, target, *values)
+
+
+def cut_decimals(
+    ctx: KernelContext, value: Values, places: Values, rounding: str, exact: Callable[..., Decimal]
+) -> pa.Array:
+    """Decimals rounded to so many places, by `exact` row by row where that is more than 64 bits hold."""
+    if isinstance(value, pa.Array) and isinstance(places, pa.Scalar) and places.is_valid:
+        scale = value.type.scale
+        found = shortened(value, min(places.as_py(), scale), rounding, ctx.result_type)
+        if found is not None:
+            return found
+    return decimal_rows(ctx.num_rows, exact, ctx.result_type, value, places)
 
 
 def zero_of(kind: pa.DataType) -> pa.Scalar:

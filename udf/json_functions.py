@@ -5,17 +5,21 @@ and ON ERROR ('NULL', 'ERROR', 'DEFAULT', 'EMPTY ARRAY', …) with the value of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.datatypes import parse_type
 from parser.errors import PlanError
 from parser.types import BOOLEAN, STRING, DataType, Root, array
-from udf.arrays import RowError, errors_of, rows_of
+from udf.arrays import RowError, errors_of, rows_of, valid
 from udf.json_path import parse_path
+from udf.json_reading import DOUBTFUL, NOTHING, found_at, read_fast
 from udf.json_text import BadPath, Json, NotFound, NotJson, number_text, read_json, write_json
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, never_null, takes, text
@@ -46,8 +50,65 @@ def _at(document: str, path: str) -> tuple[Json, bool]:
         raise _Failed(str(error)) from None
 
 
-def _scalar_at(document: str, path: str) -> Json:
-    value, lax = _at(document, path)
+class _Missing(_Failed):
+    """There is nothing at a strict path; why is found out for those who ask."""
+
+    def __init__(self, document: str, path: str) -> None:
+        super().__init__(document, path)
+        self.document, self.path = document, path
+
+    def __str__(self) -> str:
+        try:
+            _at(self.document, self.path)
+        except _Failed as failure:
+            return str(failure)
+        return "there is nothing at the path"
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is at a path of a text, where it is known already."""
+
+    document: str
+    path: str
+    lax: bool = False
+    held: object = DOUBTFUL
+
+    def value(self) -> tuple[Json, bool]:
+        """As `_at`."""
+        if self.held is DOUBTFUL:
+            return _at(self.document, self.path)
+        if self.held is NOTHING:
+            if self.lax:
+                return None, True
+            raise _Missing(self.document, self.path)
+        return cast(Json, self.held), self.lax
+
+
+def _all_found(documents: Sequence[str], path: str) -> Iterator[_Found]:
+    for part, held, lax in _pieces(documents, path):
+        for document, value in zip(part, held, strict=True):
+            yield _Found(document, path, lax, value)
+
+
+def _pieces(documents: Sequence[str], path: str) -> Iterator[tuple[Sequence[str], list[object], bool]]:
+    """Texts and what is at the path of each in pieces, so that not many objects live at a time: the collector would look
+    through all of them; and whether the path is lax."""
+    try:
+        parsed = parse_path(path)
+    except BadPath:
+        yield documents, [DOUBTFUL] * len(documents), False
+        return
+    for start in range(0, len(documents), _TOGETHER):
+        part = documents[start : start + _TOGETHER]
+        yield part, found_at(part, parsed), parsed.lax
+
+
+_TOGETHER = 256
+
+
+def _scalar_at(found: _Found) -> Json:
+    value, lax = found.value()
     if value is None or isinstance(value, list | dict):
         if lax:
             raise _Empty
@@ -67,7 +128,7 @@ def _as_text(value: Json) -> str | None:
 def json_value(document: str, path: str) -> str | None:
     """The text of a string, number or boolean at the path; None for anything else and for what is no JSON."""
     try:
-        return _as_text(_scalar_at(document, path))
+        return _as_text(_scalar_at(_Found(document, path)))
     except (_Failed, _Empty):
         return None
 
@@ -123,19 +184,56 @@ def json_value_kernel(ctx: KernelContext, document: Values, path: Values, *claus
     _, on_empty, empty, on_error, error = clauses or (None, *(pa.scalar("NULL"), pa.scalar(None)) * 2)
     plain = not clauses or (_word(on_empty) == "NULL" and _word(on_error) == "NULL")
     if plain and isinstance(path, pa.Scalar) and isinstance(document, pa.Array) and path.is_valid:
-        return _distinct(lambda d: _value(d, path.as_py(), convert, ("NULL", None), ("NULL", None)), ctx, document)
+        return _plain_values(ctx, document, path.as_py(), convert)
     words = _word(on_empty), _word(on_error)
     return _rows(
-        lambda d, p, e, r: None if d is None or p is None else _value(d, p, convert, (words[0], e), (words[1], r)),
-        ctx, document, path, empty, error,
+        lambda f, e, r: None if f is None else _value(f, convert, (words[0], e), (words[1], r)),
+        ctx, _located(ctx, document, path), rows_of(empty), rows_of(error),
     )  # fmt: skip
 
 
+def _plain_values(ctx: KernelContext, document: pa.Array, path: str, convert: Callable[[Json], object]) -> Vector:
+    """Without clauses: what is no scalar is NULL."""
+    mapped: list[object] = []
+    failures: dict[int, str] = {}
+    for part, held, lax in _pieces(document.drop_null().to_pylist(), path):
+        if ctx.result_type.is_string and set(map(type, held)) == {str}:
+            mapped += held
+            continue
+        for given, value in zip(part, held, strict=True):
+            try:
+                mapped.append(_value(_Found(given, path, lax, value), convert, _NULL, _NULL))
+            except RowError as error:
+                failures[len(mapped)] = str(error)
+                mapped.append(None)
+    if not document.null_count:
+        return Vector(pa.array(mapped, ctx.result_type.arrow), errors_of(failures, len(mapped)))
+    rows = np.flatnonzero(valid(document, len(document)))
+    spread = np.full(len(document), len(mapped))
+    spread[rows] = np.arange(len(mapped))
+    values = pa.array([*mapped, None], ctx.result_type.arrow).take(pa.array(spread))
+    return Vector(values, errors_of({int(rows[i]): reason for i, reason in failures.items()}, len(values)))
+
+
+_NULL = ("NULL", None)
+
+
+def _located(ctx: KernelContext, document: Values, path: Values) -> Iterator[_Found | None]:
+    """What is at the path for each row, None where an argument is NULL."""
+    if isinstance(path, pa.Scalar) and path.is_valid and isinstance(document, pa.Array):
+        found = _all_found(document.drop_null().to_pylist(), path.as_py())
+        if not document.null_count:
+            return found
+        return (next(found) if present else None for present in document.is_valid().to_pylist())
+    pairs = zip(range(ctx.num_rows), rows_of(document), rows_of(path), strict=False)
+    return (None if d is None or p is None else _Found(str(d), str(p)) for _, d, p in pairs)
+
+
 def _value(
-    document: str, path: str, convert: Callable[[Json], object], empty: tuple[str, object], error: tuple[str, object]
+    found: _Found, convert: Callable[[Json], object], empty: tuple[str, object], error: tuple[str, object]
 ) -> object:
     try:
-        found = _scalar_at(document, path)
+        value = _scalar_at(found)
     except _Empty:
         if empty[0] == "ERROR":
             raise RowError("JSON_VALUE: there is nothing at the path") from None
@@ -144,7 +242,7 @@ def _value(
         if error[0] == "ERROR":
             raise RowError(f"JSON_VALUE: {failure}") from None
         return error[1] if error[0] == "DEFAULT" else None
-    return convert(found)
+    return convert(value)
 
 
 def _word(values: Values) -> str:
@@ -162,14 +260,15 @@ def _distinct(function: Callable[[str], object], ctx: KernelContext, document: p
     return Vector(values, errors_of(rows, len(values)))
 
 
-def _rows(function: Callable[..., object], ctx: KernelContext, *values: Values) -> Vector:
+def _rows(function: Callable[..., object], ctx: KernelContext, *values: Iterable[object]) -> Vector:
     """`function` of every row, NULL included."""
-    rows = [row for _, *row in zip(range(ctx.num_rows), *map(rows_of, values), strict=False)]
-    mapped, failures = _guarded(function, [tuple(r) for r in rows])
+    mapped, failures = _guarded(function, zip(*values, strict=False))
     return Vector(pa.array(mapped, ctx.result_type.arrow), errors_of(failures, ctx.num_rows))
 
 
-def _guarded(function: Callable[..., object], rows: list[tuple[object, ...]]) -> tuple[list[object], dict[int, str]]:
+def _guarded(
+    function: Callable[..., object], rows: Iterable[tuple[object, ...]]
+) -> tuple[list[object], dict[int, str]]:
     mapped: list[object] = []
     failures: dict[int, str] = {}
     for i, row in enumerate(rows):
@@ -211,20 +310,18 @@ def json_query_kernel(ctx: KernelContext, document: Values, path: Values, *claus
     words = [_word(c) for c in clauses[1:]] or ["WITHOUT", "NULL", "NULL"]
     as_array = ctx.result_type.root is Root.ARRAY
 
-    def ask(document: str, path: str) -> object:
-        return _query(document, path, words[0], words[1], words[2], as_array)
+    def ask(found: _Found | None) -> object:
+        return None if found is None else _query(found, words[0], words[1], words[2], as_array)
 
-    if isinstance(path, pa.Scalar) and isinstance(document, pa.Array) and path.is_valid:
-        return _distinct(lambda d: ask(d, path.as_py()), ctx, document)
-    return _rows(lambda d, p: None if d is None or p is None else ask(d, p), ctx, document, path)
+    return _rows(ask, ctx, _located(ctx, document, path))
 
 
 _EMPTIES: dict[str, Json] = {"NULL": None, "EMPTY ARRAY": [], "EMPTY OBJECT": {}}
 
 
-def _query(document: str, path: str, wrapper: str, on_empty: str, on_error: str, as_array: bool) -> object:
+def _query(found: _Found, wrapper: str, on_empty: str, on_error: str, as_array: bool) -> object:
     try:
-        return _shaped(_structure_at(document, path, wrapper), as_array)
+        return _shaped(_structure_at(found, wrapper), as_array)
     except _Empty:
         if on_empty == "ERROR":
             raise RowError("JSON_QUERY: there is nothing at the path") from None
@@ -235,8 +332,8 @@ def _query(document: str, path: str, wrapper: str, on_empty: str, on_error: str,
         return _shaped(_EMPTIES[on_error], as_array and on_error != "EMPTY OBJECT")
 
 
-def _structure_at(document: str, path: str, wrapper: str) -> Json:
-    value, lax = _at(document, path)
+def _structure_at(found: _Found, wrapper: str) -> Json:
+    value, lax = found.value()
     if value is not None and wrapper != "WITHOUT" and not (wrapper == "WITH CONDITIONAL" and isinstance(value, list)):
         value = [value]
     if isinstance(value, list | dict):
@@ -275,25 +372,24 @@ def json_exists_kernel(ctx: KernelContext, document: Values, path: Values, *clau
     """
     word = _word(clauses[0]) if clauses else "FALSE"
 
-    def ask(document: str | None, path: str | None) -> bool | None:
-        if document is None or path is None:
+    def ask(found: _Found | None) -> bool | None:
+        if found is None:
             return None
         try:
-            return _at(document, path)[0] is not None
+            return found.value()[0] is not None
         except _Failed as failure:
             if word == "ERROR":
                 raise RowError(f"JSON_EXISTS: {failure}") from None
             return {"TRUE": True, "FALSE": False}.get(word)
 
-    if isinstance(path, pa.Scalar) and isinstance(document, pa.Array):
-        return _distinct(lambda d: ask(d, path.as_py()), ctx, document)
-    return _rows(ask, ctx, document, path)
+    return _rows(ask, ctx, _located(ctx, document, path))
 
 
 def is_json(document: str, kind: str) -> bool:
     """IS JSON for one value; `kind` is VALUE, SCALAR, ARRAY or OBJECT."""
     try:
-        found = read_json(document)
+        fast = read_fast(document)
+        found = read_json(document) if fast is DOUBTFUL else fast
     except NotJson:
         return False
     shape = "ARRAY" if isinstance(found, list) else "OBJECT" if isinstance(found, dict) else "SCALAR"

@@ -65,6 +65,8 @@ _ESCAPES |= {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
 
 def quoted_json(text: str) -> str:
     """A text as a JSON string; only what must be escaped is."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return f'"{text.translate(_ESCAPES)}"'
 
 

@@ -6,17 +6,21 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import regex
 
 from parser.errors import PlanError
 from parser.types import STRING, DataType, Root
-from udf.arrays import errors_of, per_distinct
+from udf.arrays import errors_of, in_two_ways, per_distinct, valid
+from udf.json_columns import array_column, list_column, map_column, object_column, plain_column
+from udf.json_reading import read_fast
 from udf.json_text import NotJson, number_text, quoted_json, read_json, write_json
 from udf.nested_casts import RECORDS
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, gives, takes, text
-from udf.texts import float_text
+from udf.texts import float_text, plain_doubles, written_doubles
 from udf.vector import Errors, Vector
 
 _STRING = pa.string()
@@ -49,19 +53,29 @@ def check_json(t: DataType) -> None:
         raise PlanError(f"{t.plain} is not supported in JSON", hint="CAST it to STRING")
 
 
-def json_texts(values: pa.Array, t: DataType) -> list[str | None]:
-    """The JSON of every value, None for NULL."""
+def json_column(values: pa.Array, t: DataType) -> pa.Array:
+    """The JSON of every value, NULL for NULL."""
     match t.root:
         case Root.ARRAY:
-            return _lists(values, t)
+            return list_column(values, json_column(values.values, t.children[0]))
         case Root.MAP:
             return _maps(values, t)
         case Root.ROW | Root.STRUCTURED:
-            return _objects(values, t)
+            return _rows(values, t)
         case Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
-            return _times(values, t)
+            return pa.array(_times(values, t), _STRING)
+    found = plain_column(values, t)
+    if found is not None:
+        return found
     write = _writer(t)
-    return [None if v is None else write(v) for v in values.to_pylist()]
+    if t.root is Root.DOUBLE:
+        mask = plain_doubles(values) & ~np.signbit(values.fill_null(0.0).to_numpy(zero_copy_only=False))
+        return in_two_ways(values, mask, written_doubles, lambda v: _one_by_one(v, write))
+    return _one_by_one(values, write)
+
+
+def _one_by_one(values: pa.Array, write: Writer) -> pa.Array:
+    return pa.array([None if v is None else write(v) for v in values.to_pylist()], _STRING)
 
 
 def _writer(t: DataType) -> Writer:
@@ -97,35 +111,33 @@ def _without_zeros(written: str) -> str:
     return written.rstrip("0").rstrip(".") if "." in written else written
 
 
-def _spans(values: pa.Array) -> list[tuple[int, int] | None]:
-    offsets, present = values.offsets.to_pylist(), values.is_valid().to_pylist()
-    return [(offsets[i], offsets[i + 1]) if p else None for i, p in enumerate(present)]
+def _maps(values: pa.Array, t: DataType) -> pa.Array:
+    items = json_column(values.items, t.children[1])
+    found = map_column(values, items)
+    if found is not None:
+        return found
+    keys, texts = values.keys.to_pylist(), [v or "null" for v in items.to_pylist()]
+    spans = zip(values.is_valid().to_pylist(), values.offsets.to_pylist(), values.offsets.to_pylist()[1:], strict=False)
+    return pa.array(
+        [json_object(dict(zip(keys[a:b], texts[a:b], strict=True))) if p else None for p, a, b in spans], _STRING
+    )
 
 
-def _lists(values: pa.Array, t: DataType) -> list[str | None]:
-    texts = [v or "null" for v in json_texts(values.values, t.children[0])]
-    return [None if s is None else f"[{','.join(texts[s[0] : s[1]])}]" for s in _spans(values)]
+def _rows(values: pa.Array, t: DataType) -> pa.Array:
+    members = {n: json_column(m, c) for n, m, c in zip(t.names, values.flatten(), t.children, strict=True)}
+    keys = sorted(members, key=_order)
+    written = object_column(keys, [members[k] for k in keys], absent=False)
+    present = valid(values, len(values))
+    return written if present.all() else pc.if_else(pa.array(present), written, pa.scalar(None, _STRING))
 
 
-def _maps(values: pa.Array, t: DataType) -> list[str | None]:
-    keys = values.keys.to_pylist()
-    texts = [v or "null" for v in json_texts(values.items, t.children[1])]
-    return [None if s is None else json_object(dict(zip(keys[s[0] : s[1]], texts[s[0] : s[1]], strict=True)))
-            for s in _spans(values)]  # fmt: skip
-
-
-def _objects(values: pa.Array, t: DataType) -> list[str | None]:
-    columns = [json_texts(values.field(i), c) for i, c in enumerate(t.children)]
-    present = values.is_valid().to_pylist()
-    return [
-        json_object({n: c[i] or "null" for n, c in zip(t.names, columns, strict=True)}) if p else None
-        for i, p in enumerate(present)
-    ]
+def _order(key: str) -> bytes:
+    return key.encode("utf-16-be", "surrogatepass")
 
 
 def json_object(members: dict[str, str]) -> str:
     """An object of JSON texts, keys in order."""
-    ordered = sorted(members.items(), key=lambda pair: pair[0].encode("utf-16-be", "surrogatepass"))
+    ordered = sorted(members.items(), key=lambda pair: _order(pair[0]))
     return "{" + ",".join(f"{quoted_json(k)}:{v}" for k, v in ordered) + "}"
 
 
@@ -150,7 +162,7 @@ def json_string(ctx: KernelContext, value: Values) -> Values:
     >>> JSON_STRING(ARRAY[1, 2])
     '[1,2]'
     """
-    return pa.array(json_texts(_array(value, ctx.num_rows), ctx.arg_types[0]), _STRING)
+    return json_column(_array(value, ctx.num_rows), ctx.arg_types[0])
 
 
 def _checked_json(documents: list[str | None]) -> tuple[list[str | None], dict[int, str]]:
@@ -168,20 +180,20 @@ def _checked_json(documents: list[str | None]) -> tuple[list[str | None], dict[i
 
 def _members(
     ctx: KernelContext, raw: str, values: Sequence[Values], types: Types
-) -> tuple[list[list[str | None]], Errors | None]:
+) -> tuple[list[pa.Array], Errors | None]:
     """The JSON of all members by column: 'j' in `raw` marks what is JSON already, 'c' what must be checked first."""
-    columns: list[list[str | None]] = []
+    columns: list[pa.Array] = []
     failures: dict[int, str] = {}
     for mark, value, t in zip(raw, values, types, strict=True):
         column = _array(value, ctx.num_rows)
         if mark == "j":
-            columns.append(column.to_pylist())
+            columns.append(column)
         elif mark == "c":
             texts, failed = _checked_json(column.to_pylist())
-            columns.append(texts)
+            columns.append(pa.array(texts, _STRING))
             failures |= failed
         else:
-            columns.append(json_texts(column, t))
+            columns.append(json_column(column, t))
     return columns, errors_of(failures, ctx.num_rows)
 
 
@@ -207,12 +219,17 @@ def json_object_kernel(ctx: KernelContext, on_null: Values, raw: Values, *member
     >>> JSON_OBJECT('k' VALUE 1, 'a' VALUE 'x')
     '{"a":"x","k":1}'
     """
-    keys = [_array(k, ctx.num_rows).to_pylist() for k in members[::2]]
     columns, errors = _members(ctx, _first(raw), members[1::2], ctx.arg_types[3::2])
     absent = _first(on_null) == "ABSENT"
-    rows = []
+    constant = [str(k.as_py()) for k in members[::2] if isinstance(k, pa.Scalar) and k.is_valid]
+    if len(set(constant)) == len(columns):
+        named = dict(zip(constant, columns, strict=True))
+        ordered = sorted(named, key=_order)
+        return Vector(object_column(ordered, [named[k] for k in ordered], absent=absent), errors)
+    keys = [_array(k, ctx.num_rows).to_pylist() for k in members[::2]]
+    texts, rows = [c.to_pylist() for c in columns], []
     for i in range(ctx.num_rows):
-        pairs = {k[i]: v[i] for k, v in zip(keys, columns, strict=True) if v[i] is not None or not absent}
+        pairs = {k[i]: v[i] for k, v in zip(keys, texts, strict=True) if v[i] is not None or not absent}
         rows.append(json_object({str(k): v or "null" for k, v in pairs.items()}))
     return Vector(pa.array(rows, _STRING), errors)
 
@@ -241,13 +258,16 @@ def json_array_kernel(ctx: KernelContext, on_null: Values, raw: Values, *element
     '[1,"a",[2]]'
     """
     columns, errors = _members(ctx, _first(raw), elements, ctx.arg_types[2:])
-    absent = _first(on_null) == "ABSENT"
-    rows = [",".join(c[i] or "null" for c in columns if c[i] is not None or not absent) for i in range(ctx.num_rows)]
-    return Vector(pa.array([f"[{r}]" for r in rows], _STRING), errors)
+    if not columns:
+        return Vector(pa.array(["[]"] * ctx.num_rows, _STRING), errors)
+    return Vector(array_column(columns, absent=_first(on_null) == "ABSENT"), errors)
 
 
 def _quoted(value: str) -> str:
     named = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "/": "\\/"}
+    if value.isascii() and value.isprintable():
+        plain = value.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/")
+        return f'"{plain}"'
     units = value.encode("utf-16-be", "surrogatepass")
     codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
     return '"' + "".join(named.get(chr(c), chr(c) if c < 128 else f"\\u{c:04x}") for c in codes) + '"'
@@ -280,8 +300,17 @@ def _unescaped(found: regex.Match[str]) -> str:
 
 
 def _unquoted(value: str) -> str:
-    if len(value) < 2 or not (value[0] == value[-1] == '"') or any(c < " " for c in value):
+    if (
+        len(value) < 2
+        or not (value[0] == value[-1] == '"')
+        or not (value.isprintable() or all(c >= " " for c in value))
+    ):
         return value
+    if "\\" not in value:
+        return value[1:-1]
+    fast = read_fast(value)
+    if isinstance(fast, str):
+        return fast
     try:
         plain = str(_ESCAPE.sub(_unescaped, value[1:-1]))
     except _NotEscaped:

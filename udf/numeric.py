@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from parser.types import DOUBLE, DataType, Root, decimal
 from udf.arrays import row_by_row
-from udf.decimals import EXACT, decimal_rows
+from udf.decimals import EXACT, cut_decimals, decimal_rows
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, double, int_, never_null, nullable, number, same_as_first, takes
 
@@ -239,7 +239,7 @@ def truncate(ctx: KernelContext, value: Values, digits: Values | None = None) ->
     places = pa.scalar(0, pa.int32()) if digits is None else digits
     kind = ctx.result_type
     if kind.root is Root.DECIMAL:
-        return decimal_rows(ctx.num_rows, _cut, kind, value, places)
+        return cut_decimals(ctx, value, places, ROUND_DOWN, _cut)
     if kind.is_integer:
         return row_by_row(ctx.num_rows, lambda v, d: int(_cut(Decimal(v), d)), kind.arrow, value, places)
     text: Callable[[float], str] = (lambda v: str(np.float32(v))) if kind.root is Root.FLOAT else repr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -9,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType, Root
-from udf.arrays import per_distinct
+from udf.arrays import in_two_ways, per_distinct
 from udf.nested_casts import NESTED, nested_text
 from udf.registry import Values
+from udf.vector import BoolArray
 
 _STRING = pa.string()
 
@@ -24,9 +26,9 @@ def to_text(values: pa.Array, source: DataType, zone: str) -> pa.Array:
         case Root.BOOLEAN:
             return pc.if_else(values, pa.scalar("TRUE"), pa.scalar("FALSE"))
         case Root.FLOAT | Root.DOUBLE:
-            return per_distinct(float_text, _STRING, values, pa.scalar(source.root is Root.FLOAT))
+            return _floats(values, single=source.root is Root.FLOAT)
         case Root.DECIMAL:
-            return pa.array([None if v is None else f"{v:f}" for v in values.to_pylist()], _STRING)
+            return _decimals(values)
         case Root.BINARY | Root.VARBINARY:
             return pa.array([None if v is None else v.decode("utf-8", "replace") for v in values.to_pylist()], _STRING)
         case Root.TIME:
@@ -82,6 +84,36 @@ def float_text(value: float, single: bool = False) -> str:
         text = text.ljust(point, "0")
         return mark + (f"{text[:point]}.{text[point:] or '0'}" if point > 0 else f"0.{'0' * -point}{text}")
     return f"{mark}{text[0]}.{text[1:] or '0'}E{point - 1}"
+
+
+def _floats(values: pa.Array, *, single: bool) -> pa.Array:
+    exact: Callable[[pa.Array], pa.Array] = lambda v: per_distinct(float_text, _STRING, v, pa.scalar(single))  # noqa: E731
+    if single:
+        return exact(values)
+    return in_two_ways(values, plain_doubles(values), written_doubles, exact)
+
+
+def plain_doubles(values: pa.Array) -> BoolArray:
+    """Where Java writes a DOUBLE without an exponent, from a thousandth to ten millions; and where it is NULL."""
+    size = np.abs(values.fill_null(0.0).to_numpy(zero_copy_only=False))
+    return np.asarray((size == 0) | ((size >= 1e-3) & (size < 1e7)))
+
+
+def written_doubles(values: pa.Array) -> pa.Array:
+    """The texts of such, by Arrow, which only leaves out the point of whole numbers."""
+    numbers = values.fill_null(0.5).to_numpy(zero_copy_only=False)
+    whole = numbers == np.trunc(numbers)
+    written = values.cast(_STRING)
+    if not whole.any():
+        return written
+    return pc.binary_join_element_wise(written, pc.if_else(pa.array(whole), ".0", ""), "")
+
+
+def _decimals(values: pa.Array) -> pa.Array:
+    """Without an exponent, which Arrow writes for small numbers of more than six places."""
+    if pa.types.is_decimal128(values.type) and values.type.scale <= 6:
+        return values.cast(_STRING)
+    return pa.array([None if v is None else f"{v:f}" for v in values.to_pylist()], _STRING)
 
 
 def _sign(value: int) -> str:
