@@ -80,23 +80,6 @@ def check_pattern(pattern: object) -> None:
             raise PlanError(f"pattern letter '{letter}' asks for a time zone, and a timestamp has none")
 
 
-_STRFTIME = {
-    ("y", 4): "%Y", ("u", 4): "%Y", ("M", 2): "%m", ("d", 2): "%d", ("H", 2): "%H", ("m", 2): "%M", ("s", 2): "%S",
-}  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def strftime_of(pattern: str) -> str | None:
-    """The pattern for Arrow's `strftime`, or None where it has no equal."""
-    parts = []
-    for token in tokens_of(pattern):
-        part = token.literal.replace("%", "%%") if not token.letter else _STRFTIME.get((token.letter, token.count))
-        if part is None:
-            return None
-        parts.append(part)
-    return "".join(parts)
-
-
 @dataclass(frozen=True)
 class Moment:
     """A point in time, taken apart; `nanos` since midnight."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BOOLEAN, INT, DataType
-from udf.arrays import is_constant, map_text
+from udf.arrays import is_ascii, is_constant, map_text
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -23,6 +23,17 @@ def _position(search: str, value: str, start: int = 1) -> int:
     return value.find(search, max(start, 1) - 1) + 1 if search else 1
 
 
+def _constant_position(value: pa.Array, search: Values, start: Values) -> Values | None:
+    """By bytes, where those are the characters."""
+    if not (is_constant(search, start) and search.is_valid and start.is_valid and search.as_py()):
+        return None
+    if not is_ascii(value):
+        return None
+    before = max(start.as_py(), 1) - 1
+    places = pc.find_substring(pc.utf8_slice_codeunits(value, before) if before else value, search.as_py())
+    return pc.if_else(pc.less(places, 0), pa.scalar(0, pa.int32()), pc.add(places, pa.scalar(before + 1, pa.int32())))
+
+
 @function("POSITION", signature=takes(text, text, int_, optional=1, result=INT))
 def position(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
     """POSITION(search IN text [FROM start]): where `search` first occurs in the text, 0 if it does not; 1 for an empty
@@ -31,6 +42,9 @@ def position(ctx: KernelContext, search: Values, value: Values, *start: Values) 
     >>> POSITION('l' IN 'hello')
     3
     """
+    found = None if is_constant(value) else _constant_position(value, search, start[0] if start else pa.scalar(1))
+    if found is not None:
+        return found
     swapped: Callable[..., int] = lambda v, s, *at: _position(s, v, *at)  # noqa: E731
     return map_text(ctx.num_rows, swapped, pa.int32(), value, search, *start)
 

@@ -10,6 +10,7 @@ from udf.arrays import RowError, is_constant, map_text, row_by_row, row_errors
 from udf.registry import KernelContext, Types, Values, function
 from udf.searches import known, searched
 from udf.signatures import Custom, always_nullable, int_, takes, text
+from udf.text_bytes import is_single_byte, part_at
 from udf.vector import Vector
 
 _TEXTS = array(STRING)
@@ -91,6 +92,13 @@ def _split_index(value: str, separator: str | int, index: int) -> str | None:
     return parts[index] if index < len(parts) else None
 
 
+def _single_byte(separator: str | int | None) -> int | None:
+    """The byte that a separator is, if it is one of ASCII."""
+    if isinstance(separator, int):
+        return separator if 0 < separator < 128 else None
+    return ord(separator) if is_single_byte(separator) and separator is not None else None
+
+
 def _split_at_space(value: str) -> list[str]:
     return "".join(" " if c.isspace() else c for c in value).split(" ")
 
@@ -111,4 +119,9 @@ def split_index(ctx: KernelContext, value: Values, separator: Values, index: Val
     >>> SPLIT_INDEX('a,b,c', ',', 1)
     'b'
     """
+    if is_constant(separator, index) and index.is_valid and isinstance(value, pa.Array) and len(value):
+        at, byte = index.as_py(), _single_byte(separator.as_py())
+        if byte is not None and at >= 0:
+            found = part_at(value, byte, at)
+            return found if at else pc.if_else(pc.equal(value, ""), pa.scalar(None, pa.string()), found)
     return map_text(ctx.num_rows, _split_index, pa.string(), value, separator, index)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +23,7 @@ from udf.signatures import (
     text,
     varying_as_first,
 )
+from udf.text_bytes import bytes_of, with_bytes
 
 _STRING = pa.string()
 
@@ -51,11 +52,8 @@ def upper(ctx: KernelContext, value: Values) -> Values:
     return _cased(value, pc.ascii_upper, str.upper)
 
 
-_WORD = re.compile("[A-Za-z0-9]+")
-
-
-def _capitalised(value: str) -> str:
-    return _WORD.sub(lambda word: word[0].capitalize(), value)
+_IS_WORD = np.array([chr(c).isascii() and chr(c).isalnum() for c in range(256)])
+_SMALL = np.array([c + 32 if 65 <= c <= 90 else c for c in range(256)], np.uint8)
 
 
 @function("INITCAP", signature=takes(text, result=same_as_first))
@@ -66,7 +64,16 @@ def initcap(ctx: KernelContext, value: Values) -> Values:
     >>> INITCAP('hello wORLD')
     'Hello World'
     """
-    return per_distinct(_capitalised, _STRING, value)
+    if isinstance(value, pa.Scalar):
+        value = pa.repeat(value, ctx.num_rows)
+    offsets, data = bytes_of(value)
+    words, small = _IS_WORD[data], _SMALL[data]
+    first = words.copy()
+    first[1:] &= ~words[:-1]
+    starts = offsets[:-1][offsets[:-1] < len(data)]
+    first[starts] = words[starts]
+    first &= (small >= 97) & (small <= 122)
+    return with_bytes(value, small - 32 * first.astype(np.uint8))
 
 
 @function("CHAR_LENGTH", "CHARACTER_LENGTH", signature=takes(text, result=INT))
@@ -171,6 +178,8 @@ def left(ctx: KernelContext, value: Values, length: Values) -> Values:
     >>> LEFT('hello', 2)
     'he'
     """
+    if is_constant(length) and length.is_valid:
+        return pc.utf8_slice_codeunits(value, 0, max(length.as_py(), 0))
     return map_text(ctx.num_rows, lambda v, n: v[: max(n, 0)], _STRING, value, length)
 
 
@@ -181,6 +190,8 @@ def right(ctx: KernelContext, value: Values, length: Values) -> Values:
     >>> RIGHT('hello', 2)
     'lo'
     """
+    if is_constant(length) and length.is_valid and length.as_py() > 0:
+        return pc.utf8_slice_codeunits(value, -length.as_py())
     return map_text(ctx.num_rows, lambda v, n: v[-n:] if n > 0 else "", _STRING, value, length)
 
 
@@ -204,4 +215,4 @@ def reverse(ctx: KernelContext, value: Values) -> Values:
     >>> REVERSE('abc')
     'cba'
     """
-    return pc.utf8_reverse(value)
+    return pc.ascii_reverse(value) if is_ascii(value) else pc.utf8_reverse(value)

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, tzinfo
+from datetime import UTC
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import BIGINT, DATE, INT, STRING, DataType, Root, timestamp, timestamp_ltz
-from udf.arrays import RowError, is_constant, map_text, per_distinct, quoted, row_errors, valid, wrap
+from udf.arrays import RowError, is_constant, map_text, per_distinct, quoted, row_errors, valid
 from udf.cast import convert
-from udf.datetime_patterns import BadPattern, check_pattern, read, strftime_of, write
+from udf.datetime_patterns import BadPattern, Token, check_pattern, read, tokens_of, write
+from udf.fixed_times import Shape, read_column, shape_of, written
 from udf.intervals import from_integers, integers, units_per_ms
 from udf.parsing import days_of, parse_date, parse_timestamp
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom, always_nullable, bigint, nullable, takes, text
-from udf.simple_dates import check_simple, java_zone, read_simple, seconds_at, write_simple
+from udf.signatures import Custom
+from udf.simple_dates import check_simple, java_zone, read_simple, seconds_at
+from udf.simple_dates import tokens_of as simple_tokens
 from udf.texts import local
 from udf.vector import Vector
 
 _STRING = pa.string()
-_DEFAULT = "yyyy-MM-dd HH:mm:ss"
+DEFAULT = "yyyy-MM-dd HH:mm:ss"
 _MS = pa.timestamp("ms")
 _MS_UTC = pa.timestamp("ms", "UTC")
 # Flink's range: years 1 to 9999.
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-_MIN_LONG = -(2**63)
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+MIN_LONG = -(2**63)
 
 
-def _texts(least: int, most: int) -> Callable[[Types], tuple[DataType, ...] | None]:
+def texts(least: int, most: int) -> Callable[[Types], tuple[DataType, ...] | None]:
     return lambda types: tuple(types) if least <= len(types) <= most and all(t.is_string for t in types) else None
 
 
@@ -74,7 +75,7 @@ def _overflowing(value: str) -> int | None:
     return seconds * 1000 + int((found[7] or "").ljust(3, "0")[:3])
 
 
-@function("TO_TIMESTAMP", signature=Custom(_texts(1, 2), lambda t, _: timestamp(3), "a string and a pattern"))
+@function("TO_TIMESTAMP", signature=Custom(texts(1, 2), lambda t, _: timestamp(3), "a string and a pattern"))
 def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
     """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd HH:mm:ss` with a fraction or
     without by default.
@@ -84,7 +85,22 @@ def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
     """
     if not pattern and isinstance(value, pa.Array):
         return convert(value, STRING, timestamp(3)).values
-    return map_text(ctx.num_rows, _read, pa.int64(), value, *pattern).cast(_MS)
+    shape = constant_shape(pattern[0], tokens_of) if isinstance(value, pa.Array) and pattern else None
+    if shape is None:
+        return map_text(ctx.num_rows, _read, pa.int64(), value, *pattern).cast(_MS)
+    ms = read_column(value, shape, 1000, lambda v: per_distinct(_read, pa.int64(), v, *pattern))
+    return ms.cast(_MS)
+
+
+def constant_shape(pattern: Values, tokens: Callable[[str], tuple[Token, ...]]) -> Shape | None:
+    """The shape of texts that a constant pattern reads, if that is a plain one."""
+    if not is_constant(pattern) or not pattern.is_valid:
+        return None
+    try:
+        shape = shape_of(tokens(pattern.as_py()))
+    except BadPattern:
+        return None
+    return shape if shape is not None and shape.readable else None
 
 
 def _read_date(value: str, pattern: str | None = None) -> int | None:
@@ -98,13 +114,19 @@ def _read_date(value: str, pattern: str | None = None) -> int | None:
     return None if ms is None else ms // 86_400_000
 
 
+def _seconds_of_day(value: str, pattern: str) -> int | None:
+    """Those at which the day begins, from 1970 on."""
+    days = _read_date(value, pattern)
+    return None if days is None else days * 86_400
+
+
 def _date_result(types: Types, literals: Literals) -> DataType:
     for pattern in literals[1:2]:
         check_simple(pattern)
     return DATE
 
 
-@function("TO_DATE", signature=Custom(_texts(1, 2), _date_result, "a string and a pattern"))
+@function("TO_DATE", signature=Custom(texts(1, 2), _date_result, "a string and a pattern"))
 def to_date(ctx: KernelContext, value: Values, *pattern: Values) -> Vector:
     """TO_DATE(text [, pattern]): the date, NULL where the text is none; `yyyy-MM-dd` by default. By a pattern days and months
     that are too large go on into the next. Error: a pattern with an unknown letter.
@@ -112,13 +134,23 @@ def to_date(ctx: KernelContext, value: Values, *pattern: Values) -> Vector:
     >>> TO_DATE('2020-01-02')
     2020-01-02
     """
+    if isinstance(value, pa.Array) and not pattern:
+        return Vector(convert(value, STRING, DATE).values)
+    shape = constant_shape(pattern[0], simple_tokens) if isinstance(value, pa.Array) and pattern else None
+    if shape is not None:
+        given = pattern[0].as_py()
+        seconds = read_column(
+            value, shape, 1, lambda v: per_distinct(lambda x: _seconds_of_day(x, given), pa.int64(), v)
+        )
+        present = valid(seconds, len(seconds))
+        return Vector(from_integers(integers(seconds, len(seconds)) // 86_400, present, pa.date32()))
     days, errors = row_errors(ctx.num_rows, _read_date, pa.int32(), value, *pattern)
     return Vector(days.cast(pa.date32()), errors)
 
 
 def _ltz_types(types: Types) -> tuple[DataType, ...] | None:
     if types and types[0].is_string:
-        return _texts(1, 3)(types)
+        return texts(1, 3)(types)
     if not types or not types[0].is_numeric or len(types) > 2:
         return None
     return types[0], *[INT.with_nullable(t.nullable) for t in types[1:] if t.is_integer]
@@ -170,8 +202,8 @@ def _ltz_of_number(ctx: KernelContext, value: Values, precision: int) -> Values:
     numbers = integers(value, len(value))
     present = valid(value, len(value))
     up, down = 10 ** max(digits - precision, 0), 10 ** max(precision - digits, 0)
-    first, last = _FIRST_MS * 10**precision // 1000, (_LAST_MS + 1) * 10**precision // 1000
-    inside = present & (numbers >= max(first, _MIN_LONG)) & (numbers < min(last, 2**63 - 1))
+    first, last = FIRST_MS * 10**precision // 1000, (LAST_MS + 1) * 10**precision // 1000
+    inside = present & (numbers >= max(first, MIN_LONG)) & (numbers < min(last, 2**63 - 1))
     moved = np.where(inside, numbers, 0) * up // down
     return from_integers(moved, inside, ctx.result_type.arrow)
 
@@ -220,7 +252,7 @@ def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | 
     """
     t = ctx.arg_types[0]
     if t.is_string:
-        value, t = to_timestamp(ctx, value, pa.scalar(_DEFAULT)), timestamp(3)
+        value, t = to_timestamp(ctx, value, pa.scalar(DEFAULT)), timestamp(3)
     elif t.root is Root.TIMESTAMP_LTZ:
         value = local(value, ctx.zone)
     return _formatted(ctx.num_rows, value, t, pattern)
@@ -231,17 +263,18 @@ def _formatted(num_rows: int, value: Values, t: DataType, pattern: Values) -> Va
     numbers, present = integers(value, num_rows), valid(value, num_rows)
     if is_constant(pattern) and pattern.is_valid:
         seconds = numbers // (units_per_ms(t.arrow) * 1000)
-        plain = _strftime(pattern.as_py())
-        if plain is not None and num_rows and seconds.min() * 1000 >= _FIRST_MS and seconds.max() * 1000 <= _LAST_MS:
-            return pc.strftime(from_integers(seconds, present, pa.timestamp("s")), plain)
+        shape = _plain_shape(pattern.as_py())
+        if shape is not None and num_rows and seconds.min() * 1000 >= FIRST_MS and seconds.max() * 1000 <= LAST_MS:
+            return written(seconds, present, shape)
     per_unit = 1_000_000 // units_per_ms(t.arrow)
     column = pa.array(numbers, mask=~present)
     return Vector(*row_errors(num_rows, lambda v, p: _write(v * per_unit, p), _STRING, column, pattern))
 
 
-def _strftime(pattern: str) -> str | None:
+def _plain_shape(pattern: str) -> Shape | None:
+    """The shape of what a pattern writes, if that is a plain one; `uuuu` is as good as `yyyy` in these years."""
     try:
-        return strftime_of(pattern)
+        return shape_of(tuple(Token("y", 4) if t == Token("u", 4) else t for t in tokens_of(pattern)))
     except BadPattern:
         return None
 
@@ -251,108 +284,3 @@ def _write(nanos: int, pattern: str) -> str | None:
         return write(nanos, pattern)
     except BadPattern as error:
         raise RowError(str(error)) from None
-
-
-def _simple(kind: DataType) -> Callable[[Types, Literals], DataType]:
-    def result(types: Types, literals: Literals) -> DataType:
-        for pattern in literals[1:2]:
-            check_simple(pattern)
-        return kind
-
-    return result
-
-
-def _unix_result(types: Types, literals: Literals) -> DataType:
-    _simple(BIGINT)(types, literals)
-    return BIGINT.with_nullable(nullable(types))
-
-
-@function("UNIX_TIMESTAMP", signature=Custom(_texts(0, 2), _unix_result, "a string and a pattern"), deterministic=False)
-def unix_timestamp(ctx: KernelContext, value: Values | None = None, pattern: Values | None = None) -> Values | Vector:
-    """UNIX_TIMESTAMP(): seconds since 1970-01-01 of the epoch's processing time; UNIX_TIMESTAMP(text [, pattern]): those
-    of a text, which is read in the session's zone unless it names one (pattern letters z, Z, X); the smallest BIGINT for a
-    text that does not fit. Error: a pattern with an unknown letter.
-
-    >>> UNIX_TIMESTAMP('1970-01-01 00:01:00')
-    60
-    """
-    if value is None:
-        return pa.scalar(ctx.proctime_ms // 1000, pa.int64())
-    given = pa.scalar(_DEFAULT) if pattern is None else pattern
-    zone = java_zone(ctx.zone)
-    if is_constant(given) and isinstance(value, pa.Array) and given.is_valid and _is_simple(given.as_py()):
-        return per_distinct(lambda v: _seconds(v, given.as_py(), zone), pa.int64(), value)
-    return Vector(*row_errors(ctx.num_rows, lambda v, p: _seconds(v, p, zone), pa.int64(), value, given))
-
-
-def _is_simple(pattern: str) -> bool:
-    try:
-        check_simple(pattern)
-    except PlanError:
-        return False
-    return True
-
-
-def _seconds(value: str, pattern: str, zone: tzinfo) -> int:
-    try:
-        ms = read_simple(value, pattern, zone)
-    except BadPattern as error:
-        raise RowError(str(error)) from None
-    return _MIN_LONG if ms is None else ms // 1000
-
-
-def _from_unix_types(types: Types) -> tuple[DataType, ...] | None:
-    if len(types) not in (1, 2) or not types[0].is_integer:
-        return None
-    return bigint.cast(types[0]), *[text.cast(t) for t in types[1:]]
-
-
-@function("FROM_UNIXTIME", signature=Custom(_from_unix_types, _simple(STRING), "a number of seconds and a pattern"))
-def from_unixtime(ctx: KernelContext, value: Values, *pattern: Values) -> Values | Vector:
-    """FROM_UNIXTIME(seconds [, pattern]): the text of the time in the session's zone, `yyyy-MM-dd HH:mm:ss` by default.
-    Error: a pattern with an unknown letter.
-
-    >>> FROM_UNIXTIME(44)
-    '1970-01-01 00:00:44'
-    """
-    given = pattern[0] if pattern else pa.scalar(_DEFAULT)
-    fast = _written_fast(ctx, value, given)
-    if fast is not None:
-        return fast
-    zone = java_zone(ctx.zone)
-    return Vector(*row_errors(ctx.num_rows, lambda v, p: _write_simple(v, p, zone), _STRING, value, given))
-
-
-def _written_fast(ctx: KernelContext, value: Values, pattern: Values) -> Values | None:
-    """By Arrow, for plain patterns and the years 1 to 9999."""
-    if not is_constant(pattern) or not pattern.is_valid or not ctx.num_rows:
-        return None
-    plain = _strftime(pattern.as_py())
-    numbers, present = integers(value, ctx.num_rows), valid(value, ctx.num_rows)
-    if plain is None or numbers.min() < _FIRST_MS // 1000 + 86_400 or numbers.max() > _LAST_MS // 1000 - 86_400:
-        return None
-    return pc.strftime(local(from_integers(numbers, present, pa.timestamp("s", "UTC")), ctx.zone), plain)
-
-
-def _write_simple(seconds: int, pattern: str, zone: tzinfo) -> str:
-    try:
-        return write_simple(wrap(seconds * 1000, 64), pattern, zone)
-    except BadPattern as error:
-        raise RowError(str(error)) from None
-
-
-def _convert_zone(value: str, source: str, target: str) -> str | None:
-    ms = read_simple(value, _DEFAULT, java_zone(source))
-    return None if ms is None else write_simple(ms, _DEFAULT, java_zone(target))
-
-
-@function("CONVERT_TZ", signature=takes(text, text, text, result=always_nullable(STRING)))
-def convert_tz(ctx: KernelContext, value: Values, source: Values, target: Values) -> Values:
-    """CONVERT_TZ(text, zone, zone): a time `yyyy-MM-dd HH:mm:ss` of the first zone as the clock of the second one shows it;
-    NULL for another text. Zones are names ('Europe/Berlin'), abbreviations ('PST') or offsets ('GMT-08:00'); any other is
-    UTC.
-
-    >>> CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles')
-    '1969-12-31 16:00:00'
-    """
-    return map_text(ctx.num_rows, _convert_zone, _STRING, value, source, target)

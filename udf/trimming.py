@@ -16,6 +16,7 @@ from udf.signatures import (
     text,
     varying_as_first,
 )
+from udf.text_bytes import bytes_of
 from udf.vector import Vector
 
 _STRING = pa.string()
@@ -49,6 +50,20 @@ def _repeat(value: str, count: int) -> str:
     return value * count if _bounded(len(value) * count) > 0 else ""
 
 
+# Up to this length Arrow fills all rows, and then cuts those that were longer.
+_SHORT = 1024
+
+
+def _is_plain(value: Values, length: Values, pad: Values) -> bool:
+    if not is_constant(length, pad) or not (length.is_valid and pad.is_valid):
+        return False
+    return isinstance(value, pa.Array) and 0 <= length.as_py() <= _SHORT and len(pad.as_py()) == 1
+
+
+def _cut(value: pa.Array, length: Values) -> pa.Array:
+    return pc.utf8_slice_codeunits(value, 0, length.as_py())
+
+
 @function("LPAD", signature=takes(text, int_, text, result=STRING))
 def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
     """LPAD(text, length, filling): the text filled at its left to `length`, or cut to it; NULL for a negative length or an
@@ -57,6 +72,8 @@ def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vect
     >>> LPAD('hi', 4, '?')
     '??hi'
     """
+    if _is_plain(value, length, pad):
+        return Vector(_cut(pc.utf8_lpad(value, length.as_py(), padding=pad.as_py()), length))
     return Vector(*row_errors(ctx.num_rows, _lpad, _STRING, value, length, pad))
 
 
@@ -68,6 +85,8 @@ def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vect
     >>> RPAD('hi', 4, '?')
     'hi??'
     """
+    if _is_plain(value, length, pad):
+        return Vector(_cut(pc.utf8_rpad(value, length.as_py(), padding=pad.as_py()), length))
     return Vector(*row_errors(ctx.num_rows, _rpad, _STRING, value, length, pad))
 
 
@@ -78,6 +97,10 @@ def repeat(ctx: KernelContext, value: Values, count: Values) -> Vector:
     >>> REPEAT('ab', 3)
     'ababab'
     """
+    if is_constant(count) and count.is_valid and count.as_py() > 0 and isinstance(value, pa.Array):
+        _, data = bytes_of(value)
+        if len(data) * count.as_py() <= MAX_RESULT:
+            return Vector(pc.binary_repeat(value, count.as_py()))
     return Vector(*row_errors(ctx.num_rows, _repeat, _STRING, value, count))
 
 
