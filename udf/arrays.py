@@ -66,6 +66,10 @@ def rows_of(values: Values) -> Iterable[object]:
 
 def row_by_row(num_rows: int, function: Row, result: pa.DataType, *values: Values) -> pa.Array:
     """`function` of each row's values, NULL where one is NULL. For what Arrow has no kernel."""
+    first, *rest = values
+    if isinstance(first, pa.Array) and is_constant(*rest) and all(r.is_valid for r in rest):
+        constants = [r.as_py() for r in rest]
+        return pa.array([None if v is None else function(v, *constants) for v in first.to_pylist()], result)
     given = zip(range(num_rows), *map(rows_of, values), strict=False)
     return pa.array([None if None in row else function(*row[1:]) for row in given], result)
 
@@ -76,6 +80,12 @@ def per_distinct(function: Row, result: pa.DataType, values: Values, *constants:
     encoded = values.dictionary_encode()
     mapped = pa.array([function(v, *extra) for v in encoded.dictionary.to_pylist()], result)
     return mapped.take(encoded.indices)
+
+
+def repeats(values: pa.Array) -> bool:
+    """Whether values come back often, by some of the first: then each is looked at once."""
+    sample = values.slice(0, 512)
+    return 2 * int(pc.count_distinct(sample).as_py()) < len(sample)
 
 
 def map_text(num_rows: int, function: Row, result: pa.DataType, *values: Values) -> pa.Array:
@@ -91,16 +101,14 @@ def map_text(num_rows: int, function: Row, result: pa.DataType, *values: Values)
 def row_errors(num_rows: int, function: Row, result: pa.DataType, *values: Values) -> tuple[pa.Array, Errors | None]:
     """As `row_by_row`; a row whose function raises RowError is NULL and has that error."""
     failures: dict[int, str] = {}
-
-    def guarded(index: int, *row: object) -> object:
+    found: list[object] = []
+    for _, *row in zip(range(num_rows), *map(rows_of, values), strict=False):
         try:
-            return function(*row)
+            found.append(None if None in row else function(*row))
         except RowError as error:
-            failures[index] = str(error)
-            return None
-
-    index = pa.array(range(num_rows), pa.int32())
-    return row_by_row(num_rows, guarded, result, index, *values), errors_of(failures, num_rows)
+            failures[len(found)] = str(error)
+            found.append(None)
+    return pa.array(found, result), errors_of(failures, num_rows)
 
 
 def errors_of(failures: dict[int, str], num_rows: int) -> Errors | None:

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BOOLEAN, INT, MAX_LENGTH, STRING, DataType, Root
-from udf.arrays import map_text, per_distinct, row_by_row, valid
+from udf.arrays import is_ascii, is_constant, map_text, per_distinct, row_by_row, valid
 from udf.coercion import merged_type
 from udf.parsing import BLANK
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, always_nullable, int_, integer, never_null, nullable, takes, text
+from udf.text_bytes import bytes_of, with_bytes
 
 _STRING = pa.string()
 
@@ -34,6 +35,9 @@ def ascii_(ctx: KernelContext, value: Values) -> Values:
     return per_distinct(_first_byte, pa.int32(), value)
 
 
+_CHARACTERS = pa.array([*map(chr, range(256)), ""], _STRING)
+
+
 @function("CHR", signature=takes(integer, result=always_nullable(STRING)))
 def chr_(ctx: KernelContext, value: Values) -> Values:
     """CHR(integer): the character with this code, modulo 256 above 255; empty for a negative number.
@@ -41,7 +45,9 @@ def chr_(ctx: KernelContext, value: Values) -> Values:
     >>> CHR(97)
     'a'
     """
-    return row_by_row(ctx.num_rows, lambda v: "" if v < 0 else chr(v % 256), _STRING, value)
+    codes = pc.if_else(pc.less(value, 0), pa.scalar(256, pa.int64()), pc.bit_wise_and(value.cast(pa.int64()), 255))
+    given = pa.repeat(codes, ctx.num_rows) if isinstance(codes, pa.Scalar) else codes
+    return _CHARACTERS.take(given)
 
 
 def _overlay(value: str, replacement: str, start: int, length: int | None = None) -> str:
@@ -76,6 +82,19 @@ def _translate(value: str, search: str, replacement: str) -> str:
     return value.translate(table)
 
 
+def _translated_bytes(value: Values, search: Values, replacement: Values) -> Values | None:
+    """Where characters of ASCII become others of ASCII, none is removed."""
+    if not (isinstance(value, pa.Array) and is_constant(search, replacement) and search.is_valid):
+        return None
+    old, new = search.as_py(), replacement.as_py() or ""
+    if len(new) < len(old) or not (old + new).isascii():
+        return None
+    table = np.arange(256, dtype=np.uint8)
+    for i, c in reversed(list(enumerate(old))):
+        table[ord(c)] = ord(new[i])
+    return with_bytes(value, table[bytes_of(value)[1]])
+
+
 def _as_first(types: Types, literals: Literals) -> DataType:
     return STRING.with_nullable(types[0].nullable)
 
@@ -88,6 +107,9 @@ def translate(ctx: KernelContext, value: Values, search: Values, replacement: Va
     >>> TRANSLATE('abcab', 'ab', 'x')
     'xcx'
     """
+    found = _translated_bytes(value, search, replacement)
+    if found is not None:
+        return found
     empty = pa.scalar("")
     return map_text(
         ctx.num_rows, _translate, _STRING, value, pc.coalesce(search, empty), pc.coalesce(replacement, empty)
@@ -154,6 +176,8 @@ def is_digit(ctx: KernelContext, value: Values) -> Values:
     if ctx.arg_types[0].is_numeric:
         whole = ctx.arg_types[0].is_integer
         return pa.array(np.full(ctx.num_rows, whole) & valid(value, ctx.num_rows))
+    if is_ascii(value):
+        return pc.fill_null(pc.ascii_is_decimal(value), False)
     return _all(value, lambda v: bool(v) and all(c.isdecimal() for c in v), ctx)
 
 

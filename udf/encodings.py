@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import codecs
-from base64 import b64encode
 from binascii import Error as Base64Error
-from binascii import a2b_base64
+from binascii import a2b_base64, b2a_base64
 
+import numpy as np
 import pyarrow as pa
 
 from parser.types import BYTES, STRING, DataType
-from udf.arrays import RowError, per_distinct, quoted, row_by_row, row_errors
+from udf.arrays import RowError, per_distinct, quoted, row_errors, valid
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -22,6 +22,7 @@ from udf.signatures import (
     text,
     text_or_binary,
 )
+from udf.text_bytes import bytes_of, sliced, texts_of, with_bytes
 from udf.vector import Vector
 
 _STRING, _BINARY = pa.string(), pa.binary()
@@ -39,8 +40,20 @@ def java_text(data: bytes, charset: str = "utf-8") -> str:
     return data.decode(charset, "replace")
 
 
-def _unsigned(value: int) -> int:
-    return value % 2**64
+_HEX_PAIRS = np.array([list(f"{i:02X}".encode()) for i in range(256)], np.uint8)
+
+
+def _written(value: Values, num_rows: int, bits: int) -> pa.Array:
+    """Integers as 64 bits by digits of so many bits (1 or 4), without zeros at the beginning."""
+    given = pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
+    numbers = given.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    parts = np.ascontiguousarray(numbers.astype(">i8")).view(np.uint8).reshape(-1, 8)
+    digits = np.unpackbits(parts, axis=1) + np.uint8(48) if bits == 1 else _HEX_PAIRS[parts].reshape(-1, 16)
+    width = digits.shape[1]
+    zeros = np.minimum((digits != 48).argmax(axis=1), width - 1)
+    zeros[numbers == 0] = width - 1
+    starts = np.arange(len(numbers)) * width
+    return sliced(digits.reshape(-1), starts + zeros, starts + width, valid(given, len(given)), _STRING)
 
 
 @function("BIN", signature=takes(integer, result=STRING))
@@ -50,7 +63,7 @@ def bin_(ctx: KernelContext, value: Values) -> Values:
     >>> BIN(12)
     '1100'
     """
-    return row_by_row(ctx.num_rows, lambda v: f"{_unsigned(v):b}", _STRING, value)
+    return _written(value, ctx.num_rows, bits=1)
 
 
 def _hex_types(types: Types) -> tuple[DataType, ...] | None:
@@ -68,8 +81,22 @@ def hex_(ctx: KernelContext, value: Values) -> Values:
     'FF'
     """
     if ctx.arg_types[0].is_string:
-        return per_distinct(lambda v: as_bytes(v).hex().upper(), _STRING, value)
-    return row_by_row(ctx.num_rows, lambda v: f"{_unsigned(v):X}", _STRING, value)
+        values = pa.repeat(value, ctx.num_rows) if isinstance(value, pa.Scalar) else value
+        pairs = np.take(_HEX_PAIRS.view(np.uint16).reshape(-1), bytes_of(values)[1])
+        return with_bytes(values, pairs.view(np.uint8), 2, _STRING)
+    return _written(value, ctx.num_rows, bits=4)
+
+
+def _unhexed(value: pa.Array) -> pa.Array | None:
+    """All at once, where every text is of an even number of hexadecimal digits."""
+    offsets, data = bytes_of(value)
+    digits = _HEX_DIGITS[data]
+    if (digits > 15).any() or (offsets % 2).any():
+        return None
+    return texts_of(offsets // 2, digits[::2] * np.uint8(16) + digits[1::2], valid(value, len(value)), _BINARY)
+
+
+_HEX_DIGITS = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 16 for c in range(256)], np.uint8)
 
 
 def _unhex(value: str) -> bytes | None:
@@ -88,7 +115,8 @@ def unhex(ctx: KernelContext, value: Values) -> Values:
     >>> DECODE(UNHEX('6869'), 'UTF-8')
     'hi'
     """
-    return per_distinct(_unhex, _BINARY, value)
+    found = _unhexed(value) if isinstance(value, pa.Array) else None
+    return per_distinct(_unhex, _BINARY, value) if found is None else found
 
 
 @function("TO_BASE64", signature=takes(text_or_binary, result=STRING))
@@ -98,7 +126,10 @@ def to_base64(ctx: KernelContext, value: Values) -> Values:
     >>> TO_BASE64('hello')
     'aGVsbG8='
     """
-    return per_distinct(lambda v: b64encode(as_bytes(v)).decode("ascii"), _STRING, value)
+    if isinstance(value, pa.Scalar):
+        value = pa.repeat(value, ctx.num_rows)
+    encoded = [None if v is None else b2a_base64(v, newline=False) for v in value.cast(_BINARY).to_pylist()]
+    return pa.array(encoded, _BINARY).cast(_STRING)
 
 
 def _from_base64(value: str | bytes) -> str:
@@ -121,7 +152,17 @@ def from_base64(ctx: KernelContext, value: Values) -> Vector:
     >>> FROM_BASE64('aGVsbG8=')
     'hello'
     """
-    return Vector(*row_errors(ctx.num_rows, _from_base64, _STRING, value))
+    found = _from_plain_base64(value) if isinstance(value, pa.Array) else None
+    return Vector(*row_errors(ctx.num_rows, _from_base64, _STRING, value)) if found is None else Vector(found)
+
+
+def _from_plain_base64(value: pa.Array) -> pa.Array | None:
+    """Where all texts are as TO_BASE64 writes them."""
+    try:
+        decoded = [None if v is None else a2b_base64(v, strict_mode=True) for v in value.cast(_BINARY).to_pylist()]
+        return pa.array(decoded, _BINARY).cast(_STRING)
+    except (Base64Error, pa.ArrowInvalid):
+        return None
 
 
 def _codec(charset: str) -> str:
@@ -129,6 +170,10 @@ def _codec(charset: str) -> str:
         return codecs.lookup(charset).name
     except LookupError:
         raise RowError(f"unknown character set {quoted([charset])}") from None
+
+
+def _is_utf8(charset: Values) -> bool:
+    return isinstance(charset, pa.Scalar) and str(charset.as_py()).lower() in ("utf-8", "utf8")
 
 
 def _encode(value: str, charset: str) -> bytes:
@@ -153,6 +198,8 @@ def encode(ctx: KernelContext, value: Values, charset: Values) -> Vector:
     >>> HEX(DECODE(ENCODE('hi', 'UTF-16BE'), 'ISO-8859-1'))
     '00680069'
     """
+    if _is_utf8(charset) and isinstance(value, pa.Array):
+        return Vector(value.cast(_BINARY))
     return Vector(*row_errors(ctx.num_rows, _encode, _BINARY, value, charset))
 
 
@@ -164,4 +211,9 @@ def decode(ctx: KernelContext, value: Values, charset: Values) -> Vector:
     >>> DECODE(x'6869', 'UTF-8')
     'hi'
     """
+    if _is_utf8(charset) and isinstance(value, pa.Array):
+        try:
+            return Vector(value.cast(_STRING))
+        except pa.ArrowInvalid:  # some bytes are no text
+            pass
     return Vector(*row_errors(ctx.num_rows, _decode, _STRING, value, charset))

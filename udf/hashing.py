@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parser.types import DataType, char, varchar
-from udf.arrays import RowError, per_distinct, row_errors
+from udf.arrays import RowError, per_distinct, repeats, row_errors
 from udf.encodings import as_bytes
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import int_, takes, text_or_binary
@@ -23,7 +23,10 @@ def _hex(algorithm: Algorithm, value: str | bytes) -> str:
 
 
 def _digest(algorithm: Algorithm, value: Values) -> Values:
-    return per_distinct(lambda v: _hex(algorithm, v), pa.string(), value)
+    if isinstance(value, pa.Scalar) or repeats(value):
+        return per_distinct(lambda v: _hex(algorithm, v), pa.string(), value)
+    data = value.cast(pa.binary()).to_pylist()
+    return pa.array([None if v is None else algorithm(v, usedforsecurity=False).hexdigest() for v in data], pa.string())
 
 
 @function("MD5", signature=takes(text_or_binary, result=char(32)))
@@ -111,4 +114,6 @@ def sha2(ctx: KernelContext, value: Values, bits: Values) -> Vector:
     >>> SHA2('a', 224)
     'abd37534c7d9a2efb9465de931cd7055ffdb8879563ae98078d6d6d5'
     """
+    if isinstance(bits, pa.Scalar) and bits.as_py() in _BITS:
+        return Vector(_digest(_BITS[bits.as_py()], value))
     return Vector(*row_errors(ctx.num_rows, _sha2, pa.string(), value, bits))

@@ -197,8 +197,9 @@ def _plain_values(ctx: KernelContext, document: pa.Array, path: str, convert: Ca
     mapped: list[object] = []
     failures: dict[int, str] = {}
     for part, held, lax in _pieces(document.drop_null().to_pylist(), path):
-        if ctx.result_type.is_string and set(map(type, held)) == {str}:
-            mapped += held
+        quick = _quick(held, ctx.result_type)
+        if quick is not None:
+            mapped += quick
             continue
         for given, value in zip(part, held, strict=True):
             try:
@@ -216,6 +217,25 @@ def _plain_values(ctx: KernelContext, document: pa.Array, path: str, convert: Ca
 
 
 _NULL = ("NULL", None)
+
+
+def _quick(held: list[object], kind: DataType) -> list[object] | None:
+    """Values of which none needs a second look: texts and numbers as texts, integers as INT; NULL for what is no scalar."""
+    types = set(map(type, held))
+    if kind.is_string:
+        if types == {str}:
+            return held
+        if DOUBTFUL in held:
+            return None
+        return [v if type(v) is str else _as_text(v) if type(v) in _SCALARS else None for v in held]  # type: ignore[arg-type]
+    if kind.root is Root.INT and types <= _INT_OR_NONE:
+        numbers = [v if type(v) is int else None for v in held]
+        return numbers if all(v is None or -(2**31) <= v < 2**31 for v in numbers) else None
+    return None
+
+
+_SCALARS = (bool, int, Decimal)
+_INT_OR_NONE = {int, list, dict, type(None), type(NOTHING)}
 
 
 def _located(ctx: KernelContext, document: Values, path: Values) -> Iterator[_Found | None]:

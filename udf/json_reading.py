@@ -15,14 +15,14 @@ from udf.json_path import Names, Path
 from udf.json_text import BadPath, NotFound
 
 
-class Outcome(Enum):
-    """NOTHING: the text is JSON, and a definite part of the path is missing. DOUBTFUL: read the text in another way."""
-
-    NOTHING = 0
-    DOUBTFUL = 1
+class _Doubt(Enum):
+    DOUBTFUL = 0
 
 
-NOTHING, DOUBTFUL = Outcome.NOTHING, Outcome.DOUBTFUL
+# The text must be read in another way.
+DOUBTFUL = _Doubt.DOUBTFUL
+# The text is JSON, and a definite part of the path is missing.
+NOTHING = msgspec.UNSET
 _ANY: msgspec.json.Decoder[object] = msgspec.json.Decoder(float_hook=Decimal)
 
 
@@ -41,7 +41,10 @@ def found_at(documents: Sequence[str], path: Path) -> list[object]:
         return [DOUBTFUL] * len(documents)
     held = _decoded(documents, decode)
     for _ in names:
-        held = [_next(v) for v in held]
+        try:
+            held = [v.m for v in held]  # type: ignore[attr-defined]
+        except AttributeError:
+            held = [_next(v) for v in held]
     rest = Path(path.steps[len(names) :], path.lax)
     return held if not rest.steps else [_found(rest, v) for v in held]
 
@@ -49,8 +52,7 @@ def found_at(documents: Sequence[str], path: Path) -> list[object]:
 def _next(value: object) -> object:
     """The member of a level: a Struct, or null where the level is."""
     if isinstance(value, msgspec.Struct):
-        member = value.m  # type: ignore[attr-defined]
-        return NOTHING if member is msgspec.UNSET else member
+        return value.m  # type: ignore[attr-defined]
     return NOTHING if value is None else value
 
 
@@ -69,7 +71,7 @@ def _guarded(document: str, decode: Callable[[str], object]) -> object:
 
 
 def _found(path: Path, value: object) -> object:
-    if isinstance(value, Outcome):
+    if value is DOUBTFUL or value is NOTHING:
         return value
     try:
         return path.find(value)  # type: ignore[arg-type]

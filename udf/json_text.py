@@ -72,16 +72,19 @@ def quoted_json(text: str) -> str:
 
 def write_json(value: Json, number: Callable[[int | Decimal], str] = number_text, order: str = "utf-16-be") -> str:
     """The value as text without blanks, numbers by `number`, keys in the order of their bytes in the encoding `order`."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quoted_json(value)
-        case int() | Decimal():
-            return number(value)
-        case list():
-            return f"[{','.join(write_json(v, number, order) for v in value)}]"
-    pairs = sorted(value.items(), key=lambda pair: pair[0].encode(order, "surrogatepass"))
-    return "{" + ",".join(f"{quoted_json(k)}:{write_json(v, number, order)}" for k, v in pairs) + "}"
+    kind = type(value)
+    if kind is str:
+        return quoted_json(value)  # type: ignore[arg-type]
+    if value is None or kind is bool:
+        return _CONSTANTS[value]  # type: ignore[index]
+    if isinstance(value, dict):
+        keys = sorted(value)
+        if not "".join(keys).isascii():
+            keys.sort(key=lambda k: k.encode(order, "surrogatepass"))
+        return "{" + ",".join([f"{quoted_json(k)}:{write_json(value[k], number, order)}" for k in keys]) + "}"
+    if isinstance(value, list):
+        return f"[{','.join([write_json(v, number, order) for v in value])}]"
+    return number(value)  # type: ignore[arg-type]
+
+
+_CONSTANTS = {None: "null", True: "true", False: "false"}

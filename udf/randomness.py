@@ -10,6 +10,7 @@ from parser.types import DOUBLE, INT, char
 from udf.arrays import RowError, row_by_row, row_errors
 from udf.registry import KernelContext, Values, function
 from udf.signatures import int_, never_null, nullable, takes
+from udf.text_bytes import texts_of
 from udf.vector import Vector
 
 
@@ -29,13 +30,17 @@ def uuid(ctx: KernelContext) -> Values:
     36
     """
     words = _words(ctx, 2)
-    return pa.array([_uuid_text(high, low) for high, low in words.tolist()], pa.string())
+    words[:, 0] = words[:, 0] & np.uint64(0xFFFFFFFFFFFF0FFF) | np.uint64(0x4000)
+    words[:, 1] = words[:, 1] & np.uint64(0x3FFFFFFFFFFFFFFF) | np.uint64(0x8000000000000000)
+    digits = _HEX_PAIRS[np.ascontiguousarray(words.astype(">u8")).view(np.uint8)].reshape(ctx.num_rows, 32)
+    texts = np.full((ctx.num_rows, 36), ord("-"), np.uint8)
+    texts[:, _DIGIT_PLACES] = digits
+    offsets = np.arange(ctx.num_rows + 1) * 36
+    return texts_of(offsets, texts.reshape(-1), np.ones(ctx.num_rows, np.bool_), pa.string())
 
 
-def _uuid_text(high: int, low: int) -> str:
-    bits = (high << 64 | low) & ~(0xF000 << 64) & ~(0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48
-    h = f"{bits:032x}"
-    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+_HEX_PAIRS = np.array([list(f"{i:02x}".encode()) for i in range(256)], np.uint8)
+_DIGIT_PLACES = [i for i in range(36) if i not in (8, 13, 18, 23)]
 
 
 _RAND = takes(int_, optional=1, result=lambda types, literals: DOUBLE.with_nullable(nullable(types)))
@@ -69,7 +74,10 @@ def rand_integer(ctx: KernelContext, first: Values, bound: Values | None = None)
     """
     rows = pa.array(range(ctx.num_rows), pa.int64())
     if bound is None:
-        words = pa.array(_words(ctx, 1)[:, 0])
+        drawn = _words(ctx, 1)[:, 0]
+        if isinstance(first, pa.Scalar) and first.is_valid and first.as_py() > 0:
+            return Vector(pa.array((drawn % np.uint64(first.as_py())).astype(np.int32)))
+        words = pa.array(drawn)
         return Vector(*row_errors(ctx.num_rows, lambda w, b: w % _positive(b), pa.int32(), words, first))
     draw = lambda row, s, b: int(_seeded(ctx, row, s) * _positive(b))  # noqa: E731
     return Vector(*row_errors(ctx.num_rows, draw, pa.int32(), rows, first, bound))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import INT, STRING, array
-from udf.arrays import is_constant, row_errors
+from udf.arrays import is_ascii, is_constant, row_errors
 from udf.java_regex import JavaRegex
 from udf.registry import KernelContext, Values, function
 from udf.searches import known, searched
@@ -101,6 +101,10 @@ def regexp_instr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> V
     >>> REGEXP_INSTR('hello', 'l+')
     3
     """
+    compiled = _constant(value, pattern)
+    re2 = compiled.re2_for(value) if compiled is not None and is_ascii(value) else None
+    if re2 is not None:
+        return Vector(pc.add(pc.find_substring_regex(value, re2), pa.scalar(1, pa.int32())))
     return _by_rows(ctx, regexp_instr, pa.int32(), value, pattern)
 
 
@@ -111,4 +115,8 @@ def regexp_substr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> 
     >>> REGEXP_SUBSTR('hello', 'l+')
     'll'
     """
+    compiled = _constant(value, pattern)
+    re2 = compiled.re2_for(value) if compiled is not None else None
+    if re2 is not None:
+        return Vector(pc.struct_field(pc.extract_regex(value, f"(?P<g0>{re2})"), "g0"))
     return _by_rows(ctx, regexp_substr, pa.string(), value, pattern)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import BOOLEAN, DataType
-from udf.arrays import RowError, row_errors
+from udf.arrays import RowError, is_constant, row_errors
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.searches import found, known
 from udf.signatures import gives, takes, text
@@ -61,6 +62,15 @@ def is_similar(value: str, pattern: str, escape: str = "") -> bool:
     return found(compiled, value)
 
 
+def _re2(value: pa.Array, pattern: str, escape: str = "") -> str | None:
+    """The pattern for RE2, if it says the same there of these texts."""
+    try:
+        compiled = known(similar_pattern(pattern, escape))
+    except RowError:
+        return None
+    return None if compiled is None else compiled.re2_for(value, places=False)
+
+
 def _result(types: Types, literals: Literals) -> DataType:
     if isinstance(literals[1], str):
         escape = literals[2] if len(literals) > 2 and isinstance(literals[2], str) else ""
@@ -80,4 +90,8 @@ def similar_to(ctx: KernelContext, value: Values, pattern: Values, *escape: Valu
     >>> 'abc' SIMILAR TO '(a|b)%'
     TRUE
     """
+    if isinstance(value, pa.Array) and is_constant(pattern, *escape) and all(v.is_valid for v in (pattern, *escape)):
+        re2 = _re2(value, pattern.as_py(), *[e.as_py() for e in escape])
+        if re2 is not None:
+            return Vector(pc.match_substring_regex(value, re2))
     return Vector(*row_errors(ctx.num_rows, is_similar, pa.bool_(), value, pattern, *escape))
