@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,10 +11,11 @@ import pyarrow.compute as pc
 from parser.errors import PlanError
 from parser.types import DataType
 from udf.array_signatures import ONE_ARRAY, one_array, ordered
-from udf.arrays import valid
-from udf.lists import NULL_CODE, Row, chosen, elements_in, is_array, lists_of, picked
+from udf.arrays import bools, valid
+from udf.lists import NULL_CODE, Indices, elements_in, is_array, lists_from, lists_of
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, boolean, nullable
+from udf.vector import BoolArray
 
 
 @function("ARRAY_REVERSE", signature=ONE_ARRAY)
@@ -22,7 +25,11 @@ def array_reverse(ctx: KernelContext, value: Values) -> Values:
     >>> ARRAY_REVERSE(ARRAY[1, 2, 3])
     [3, 2, 1]
     """
-    return chosen(ctx, lambda held, starts: range(starts[0] + len(held[0]) - 1, starts[0] - 1, -1), value)
+    lists = lists_of(value, ctx.num_rows)
+    lengths = lists.lengths
+    total = int(lengths.sum())
+    behind = np.repeat(np.cumsum(lengths), lengths) - np.arange(total) - 1  # how many follow in the row
+    return lists_from(np.repeat(lists.starts, lengths) + behind, lengths, lists.present, lists.values, ctx.result_type.arrow)
 
 
 def _sort_types(types: Types) -> tuple[DataType, ...] | None:
@@ -54,34 +61,30 @@ def array_sort(
     up = ascending if ascending is not None else pa.scalar(True)
     early = first if first is not None else up
     up_rows, early_rows = _flags(up, n), _flags(early, n)
-    rows: list[Row | None] = []
-    for i in range(n):
-        ascends, nulls_first = up_rows[i], early_rows[i]
-        if not lists.present[i] or ascends is None or nulls_first is None:
-            rows.append(None)
-            continue
-        places = range(int(lists.starts[i]), int(lists.ends[i]))
-        known = sorted((p for p in places if rank[p] != NULL_CODE), key=rank.__getitem__, reverse=not ascends)
-        nulls = [p for p in places if rank[p] == NULL_CODE]
-        rows.append(nulls + known if nulls_first else known + nulls)
-    return picked(rows, lists.values, ctx.result_type.arrow)
+    present = lists.present & valid(up, n) & valid(early, n)
+    lists = replace(lists, ends=np.where(present, lists.ends, lists.starts))
+    places, rows = elements_in(lists), np.repeat(np.arange(n), lists.lengths)
+    known = rank[places]
+    ordered_by = np.where(up_rows[rows], known, -known)
+    last = int(rank.max(initial=0)) + 1
+    nulls = known == NULL_CODE
+    ordered_by[nulls] = np.where(early_rows[rows[nulls]], -last, last)
+    order = np.lexsort((ordered_by, rows))
+    return lists_from(places[order], lists.lengths, present, lists.values, ctx.result_type.arrow)
 
 
-def _flags(values: Values, num_rows: int) -> list[bool | None]:
-    column = pa.repeat(values, num_rows) if isinstance(values, pa.Scalar) else values
-    found: list[bool | None] = column.to_pylist()
-    return found
+def _flags(values: Values, num_rows: int) -> BoolArray:
+    return bools(pa.repeat(values, num_rows) if isinstance(values, pa.Scalar) else values)
 
 
-def _ranks(values: pa.Array) -> list[int]:
+def _ranks(values: pa.Array) -> Indices:
     """Numbers in the order of the values; NULL has -1."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     if not len(values) or pa.types.is_null(values.type):
-        return [NULL_CODE] * len(values)
+        return np.full(len(values), NULL_CODE)
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
-    numbers: list[int] = np.where(valid(values, len(values)), ranks.to_numpy().astype(np.int64), NULL_CODE).tolist()
-    return numbers
+    return np.where(valid(values, len(values)), ranks.to_numpy().astype(np.int64), NULL_CODE)
 
 
 def _extreme_result(types: Types, literals: Literals) -> DataType:
@@ -93,7 +96,7 @@ def _extreme_result(types: Types, literals: Literals) -> DataType:
 
 def _extreme(ctx: KernelContext, value: Values, *, greatest: bool) -> Values:
     lists = lists_of(value, ctx.num_rows)
-    rank = np.asarray(_ranks(lists.values), np.int64)
+    rank = _ranks(lists.values)
     places, rows = elements_in(lists), np.repeat(np.arange(ctx.num_rows), lists.lengths)
     known = rank[places] != NULL_CODE
     places, rows = places[known], rows[known]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+
+import numpy as np
 
 from parser.types import DataType, array
 from udf.array_signatures import ONE_ARRAY
 from udf.coercion import merged_type
-from udf.lists import (
-    Row,
-    chosen,
-    is_array,
-)
+from udf.lists import elements_of, firsts, is_array
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
 
@@ -40,16 +38,6 @@ def _union_result(types: Types, literals: Literals) -> DataType:
     return array(element.with_nullable(holds_null)).with_nullable(nullable(types))
 
 
-def _firsts(held: Sequence[Row], starts: Row, keep: Callable[[int], bool]) -> Row:
-    """The places of the first occurrence of every code that is to be kept."""
-    seen: dict[int, int] = {}
-    for codes, start in zip(held, starts, strict=True):
-        for i, code in enumerate(codes):
-            if code not in seen and keep(code):
-                seen[code] = start + i
-    return list(seen.values())
-
-
 @function("ARRAY_DISTINCT", signature=ONE_ARRAY)
 def array_distinct(ctx: KernelContext, value: Values) -> Values:
     """ARRAY_DISTINCT(array): every element once, at its first place.
@@ -57,7 +45,8 @@ def array_distinct(ctx: KernelContext, value: Values) -> Values:
     >>> ARRAY_DISTINCT(ARRAY[1, 2, 1])
     [1, 2]
     """
-    return chosen(ctx, lambda held, starts: _firsts(held, starts, lambda code: True), value)
+    held = elements_of(ctx.num_rows, ctx.result_type.arrow, value)
+    return held.kept(firsts(held.rows, held.codes), ctx.result_type.arrow)
 
 
 @function("ARRAY_UNION", signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"))
@@ -67,7 +56,8 @@ def array_union(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> ARRAY_UNION(ARRAY[1, 2, 1], ARRAY[3, 2])
     [1, 2, 3]
     """
-    return chosen(ctx, lambda held, starts: _firsts(held, starts, lambda code: True), left, right)
+    held = elements_of(ctx.num_rows, ctx.result_type.arrow, left, right)
+    return held.kept(firsts(held.rows, held.codes), ctx.result_type.arrow)
 
 
 @function("ARRAY_INTERSECT", signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"))
@@ -78,11 +68,7 @@ def array_intersect(ctx: KernelContext, left: Values, right: Values) -> Values:
     [1]
     """
 
-    def choose(held: Sequence[Row], starts: Row) -> Row:
-        other = set(held[1])
-        return _firsts(held[:1], starts[:1], lambda code: code in other)
-
-    return chosen(ctx, choose, left, right)
+    return _compared(ctx, left, right, common=True)
 
 
 @function("ARRAY_EXCEPT", signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"))
@@ -93,11 +79,17 @@ def array_except(ctx: KernelContext, left: Values, right: Values) -> Values:
     [1]
     """
 
-    def choose(held: Sequence[Row], starts: Row) -> Row:
-        other = set(held[1])
-        return _firsts(held[:1], starts[:1], lambda code: code not in other)
+    return _compared(ctx, left, right, common=False)
 
-    return chosen(ctx, choose, left, right)
+
+def _compared(ctx: KernelContext, left: Values, right: Values, *, common: bool) -> Values:
+    """The elements of the first array that are in the second, or that are not."""
+    held = elements_of(ctx.num_rows, ctx.result_type.arrow, left, right)
+    codes = held.codes
+    keys = held.rows * (int(codes.max(initial=0)) + 2) + codes + 1
+    mine = np.flatnonzero(held.which == 0)
+    wanted = mine[np.isin(keys[mine], keys[held.which == 1], invert=not common)]
+    return held.kept(wanted[firsts(held.rows[wanted], codes[wanted])], ctx.result_type.arrow)
 
 
 @function("ARRAY_CONCAT", signature=Custom(_common_arrays(1, 1 << 16), _union_result, "arrays of one common type"))
@@ -108,7 +100,5 @@ def array_concat(ctx: KernelContext, *values: Values) -> Values:
     [1, 2, 3]
     """
 
-    def choose(held: Sequence[Row], starts: Row) -> Row:
-        return [s + i for codes, s in zip(held, starts, strict=True) for i in range(len(codes))]
-
-    return chosen(ctx, choose, *values)
+    held = elements_of(ctx.num_rows, ctx.result_type.arrow, *values)
+    return held.kept(np.arange(len(held.rows)), ctx.result_type.arrow)

@@ -5,8 +5,8 @@ codes) and say which elements they take; the elements themselves are taken by Ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from parser.types import DataType, Root
 from udf.arrays import valid
 from udf.plain import as_plain
-from udf.registry import KernelContext, Values
+from udf.registry import Values
 from udf.vector import BoolArray
 
 Indices: TypeAlias = npt.NDArray[np.int64]
-Row: TypeAlias = Sequence[int]
 # The code of NULL.
 NULL_CODE = -1
 
@@ -56,52 +55,61 @@ def _is_map(column: pa.Array) -> bool:
     return bool(pa.types.is_map(column.type))
 
 
-def codes_of(*columns: pa.Array) -> list[list[int]]:
+def codes_of(*columns: pa.Array) -> list[Indices]:
     """Numbers for the values of columns of one type: equal values have equal codes, NULL has -1."""
     joined = pa.concat_arrays(columns)
     if pa.types.is_nested(joined.type):
         known: dict[str, int] = {}
-        codes = [
-            NULL_CODE if v is None else known.setdefault(repr(v), len(known)) for v in as_plain(joined).to_pylist()
-        ]
+        texts = [None if v is None else repr(v) for v in as_plain(joined).to_pylist()]
+        codes = np.array([NULL_CODE if t is None else known.setdefault(t, len(known)) for t in texts], np.int64)
     elif pa.types.is_null(joined.type):
-        codes = [NULL_CODE] * len(joined)
+        codes = np.full(len(joined), NULL_CODE)
     else:
-        codes = joined.dictionary_encode().indices.fill_null(NULL_CODE).to_pylist()
-    found, at = [], 0
-    for column in columns:
-        found.append(codes[at : at + len(column)])
-        at += len(column)
-    return found
+        indices = joined.dictionary_encode().indices.fill_null(NULL_CODE)
+        codes = np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
+    return np.split(codes, np.cumsum([len(c) for c in columns])[:-1])
 
 
-def picked(rows: Sequence[Sequence[int] | None], source: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The list of each row from the places of its elements in `source` (-1 is NULL); None is a NULL list."""
-    present = np.array([r is not None for r in rows], np.bool_)
-    lengths = np.array([len(r) if r is not None else 0 for r in rows], np.int64)
-    places = np.fromiter((i for r in rows if r is not None for i in r), np.int64, int(lengths.sum()))
-    return lists_from(places, lengths, present, source, kind)
+@dataclass(frozen=True)
+class Elements:
+    """The elements of several lists a row, one list after the other: for each the row that it is in, its place in `source`
+    and the number of its list. A row that is not `present`, since one of its lists is NULL, has none."""
+
+    rows: Indices
+    places: Indices
+    which: Indices
+    source: pa.Array
+    present: BoolArray
+
+    @property
+    def codes(self) -> Indices:
+        return codes_of(self.source)[0][self.places]
+
+    def kept(self, elements: Indices | BoolArray, kind: pa.DataType) -> pa.Array:
+        """The list of each row with some of its elements."""
+        lengths = np.bincount(self.rows[elements], minlength=len(self.present))
+        return lists_from(self.places[elements], lengths, self.present, self.source, kind)
 
 
-def chosen(ctx: KernelContext, choose: Callable[..., Row], *arrays: Values) -> pa.Array:
-    """`choose(codes of the first array, codes of the second, …)` gives places: those of the second array follow those of
-    the first."""
-    n = ctx.num_rows
-    lists = [lists_of(a, n) for a in arrays]
-    kind = ctx.result_type.arrow
+def elements_of(num_rows: int, kind: pa.DataType, *arrays: Values) -> Elements:
+    """Those of ARRAY columns, as elements of the array type `kind`."""
+    lists = [lists_of(a, num_rows) for a in arrays]
+    present = np.logical_and.reduce([x.present for x in lists])
+    lists = [replace(x, ends=np.where(present, x.ends, x.starts)) for x in lists]
     flats = [x.values.cast(kind.value_type) for x in lists]
-    codes = codes_of(*flats)
-    bases = np.cumsum([0, *(len(f) for f in flats)])[:-1].tolist()
-    rows: list[Row | None] = []
-    for i in range(n):
-        if not all(x.present[i] for x in lists):
-            rows.append(None)
-            continue
-        spans = [(int(x.starts[i]), int(x.ends[i])) for x in lists]
-        held = [c[a:b] for c, (a, b) in zip(codes, spans, strict=True)]
-        starts = [base + a for base, (a, _) in zip(bases, spans, strict=True)]
-        rows.append(choose(held, starts))
-    return picked(rows, pa.concat_arrays(flats), kind)
+    rows = [np.repeat(np.arange(num_rows), x.lengths) for x in lists]
+    bases = np.cumsum([0, *(len(f) for f in flats)])
+    places = np.concatenate([elements_in(x) + base for x, base in zip(lists, bases, strict=False)])
+    which = np.repeat(np.arange(len(lists)), [len(r) for r in rows])
+    order = np.argsort(np.concatenate(rows), kind="stable") if len(lists) > 1 else np.arange(len(places))
+    source = flats[0] if len(flats) == 1 else pa.concat_arrays(flats)
+    return Elements(np.concatenate(rows)[order], places[order], which[order], source, present)
+
+
+def firsts(rows: Indices, codes: Indices) -> Indices:
+    """Where each code occurs in each row for the first time, in order."""
+    _, found = np.unique(rows * (int(codes.max(initial=0)) + 2) + codes + 1, return_index=True)
+    return np.sort(found)
 
 
 def lists_from(places: Indices, lengths: Indices, present: BoolArray, source: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -146,7 +154,7 @@ def equal_values(left: pa.Array, right: pa.Array) -> BoolArray:
     """Where two columns hold equal values; NULL equals NULL."""
     if pa.types.is_nested(left.type) or pa.types.is_null(left.type):
         first, second = codes_of(left, right)
-        return np.equal(np.asarray(first, np.int64), np.asarray(second, np.int64))
+        return np.equal(first, second)
     same = pc.fill_null(pc.equal(left, right), False)
     both = pc.and_(left.is_null(), right.is_null())
     return np.asarray(pc.or_(same, both).to_numpy(zero_copy_only=False), np.bool_)

@@ -120,7 +120,7 @@ class _Pairs(NamedTuple):
 
 def _last_of_equal(rows: list[list[_Pairs] | None], keys: pa.Array, values: pa.Array, kind: DataType) -> Vector:
     """A map a row from runs of keys and values; the last of equal keys counts, at the place of the first."""
-    (codes,) = codes_of(keys)
+    codes = codes_of(keys)[0].tolist()
     key_places: list[int] = []
     value_places: list[int] = []
     lengths = np.zeros(len(rows), np.int64)

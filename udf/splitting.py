@@ -38,9 +38,23 @@ def split(ctx: KernelContext, value: Values, delimiter: Values) -> Values:
     return row_by_row(ctx.num_rows, _split, _TEXTS.arrow, value, delimiter)
 
 
+# Characters that mean something in a regular expression.
+_MEANT = frozenset("\\^$.|?*+()[]{}")
+
+
+def _split_plain(value: str, delimiter: str, most: int) -> list[str]:
+    parts = value.split(delimiter, most - 1 if most else -1)
+    if len(parts) > 1:
+        while not most and parts and not parts[-1]:
+            parts.pop()
+    return parts
+
+
 def _java_split(value: str, delimiter: str, most: int = 0) -> list[str]:
     """As Java's `String.split`: by a regular expression, empty parts at the end left out unless `most` is given, no empty
     part before a match of no characters at the beginning."""
+    if len(delimiter) == 1 and delimiter not in _MEANT:
+        return _split_plain(value, delimiter, most)
     compiled = known(delimiter)
     if compiled is None:
         raise RowError(f"'{delimiter}' is not a regular expression")

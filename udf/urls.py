@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import STRING
-from udf.arrays import map_text, per_distinct, valid
+from udf.arrays import bools, in_two_ways, map_text, per_distinct, valid
 from udf.registry import KernelContext, Values, function
 from udf.signatures import always_nullable, takes, text
 from udf.text_bytes import bytes_of, texts_of
@@ -80,7 +80,41 @@ def parse_url_kernel(ctx: KernelContext, url: Values, part: Values, *key: Values
     >>> PARSE_URL('http://example.org/p?k=v#top', 'QUERY', 'k')
     'v'
     """
-    return map_text(ctx.num_rows, parse_url, _STRING, url, part, *key)
+    pattern = _plain_part(url, part, *key)
+    if pattern is None:
+        return map_text(ctx.num_rows, parse_url, _STRING, url, part, *key)
+    mask = bools(pc.match_substring_regex(url, _PLAIN_URL)) | ~valid(url, len(url))
+    return in_two_ways(
+        url,
+        mask,
+        lambda v: pc.struct_field(pc.extract_regex(v, pattern), "part"),
+        lambda v: map_text(len(v), parse_url, _STRING, v, part, *key),
+    )
+
+
+# Addresses as most are; of these RE2 finds the parts.
+_HEAD = r"\A(?:https?|ftp)://"
+_NAME, _PATH, _QUERY = r"[^@/?#:\[\]\x00-\x20]+", r"[^?#\x00-\x20]*", r"[^#\x00-\x20]*"
+_PLAIN_URL = rf"{_HEAD}{_NAME}(?::[0-9]*)?(?:/{_PATH})?(?:\?{_QUERY})?(?:#[^\x00-\x20]*)?\z"
+_PARTS = {
+    "HOST": rf"{_HEAD}(?P<part>{_NAME})",
+    "AUTHORITY": rf"{_HEAD}(?P<part>{_NAME}(?::[0-9]*)?)",
+    "PATH": rf"{_HEAD}{_NAME}(?::[0-9]*)?(?P<part>{_PATH})",
+    "QUERY": rf"\A[^?#]*\?(?P<part>{_QUERY})",
+    "REF": r"#(?P<part>.*)",
+    "PROTOCOL": r"\A(?P<part>[a-z]+)",
+}
+
+
+def _plain_part(url: Values, part: Values, key: Values | None = None) -> str | None:
+    """What finds a constant part of plain addresses."""
+    if not isinstance(url, pa.Array) or not isinstance(part, pa.Scalar):
+        return None
+    if key is None:
+        return _PARTS.get(part.as_py())
+    if part.as_py() != "QUERY" or not isinstance(key, pa.Scalar) or not (key.as_py() or "").isalnum():
+        return None
+    return rf"\A[^?#]*\?(?:[^#]*?&)??{key.as_py()}=(?P<part>[^&#]*)"
 
 
 @function("URL_ENCODE", signature=takes(text, result=always_nullable(STRING)))
