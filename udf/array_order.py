@@ -29,7 +29,9 @@ def array_reverse(ctx: KernelContext, value: Values) -> Values:
     lengths = lists.lengths
     total = int(lengths.sum())
     behind = np.repeat(np.cumsum(lengths), lengths) - np.arange(total) - 1  # how many follow in the row
-    return lists_from(np.repeat(lists.starts, lengths) + behind, lengths, lists.present, lists.values, ctx.result_type.arrow)
+    return lists_from(
+        np.repeat(lists.starts, lengths) + behind, lengths, lists.present, lists.values, ctx.result_type.arrow
+    )
 
 
 def _sort_types(types: Types) -> tuple[DataType, ...] | None:

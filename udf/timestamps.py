@@ -114,7 +114,7 @@ def _read_date(value: str, pattern: str | None = None) -> int | None:
     return None if ms is None else ms // 86_400_000
 
 
-def _seconds_of_day(value: str, pattern: str) -> int | None:
+def _seconds_of_day(value: str, pattern: str | None = None) -> int | None:
     """Those at which the day begins, from 1970 on."""
     days = _read_date(value, pattern)
     return None if days is None else days * 86_400
@@ -134,14 +134,10 @@ def to_date(ctx: KernelContext, value: Values, *pattern: Values) -> Vector:
     >>> TO_DATE('2020-01-02')
     2020-01-02
     """
-    if isinstance(value, pa.Array) and not pattern:
-        return Vector(convert(value, STRING, DATE).values)
-    shape = constant_shape(pattern[0], simple_tokens) if isinstance(value, pa.Array) and pattern else None
+    given = pattern[0] if pattern else pa.scalar("yyyy-MM-dd")
+    shape = constant_shape(given, simple_tokens) if isinstance(value, pa.Array) else None
     if shape is not None:
-        given = pattern[0].as_py()
-        seconds = read_column(
-            value, shape, 1, lambda v: per_distinct(lambda x: _seconds_of_day(x, given), pa.int64(), v)
-        )
+        seconds = read_column(value, shape, 1, lambda v: per_distinct(_seconds_of_day, pa.int64(), v, *pattern))
         present = valid(seconds, len(seconds))
         return Vector(from_integers(integers(seconds, len(seconds)) // 86_400, present, pa.date32()))
     days, errors = row_errors(ctx.num_rows, _read_date, pa.int32(), value, *pattern)
