@@ -61,16 +61,16 @@ def divided(units: Int64s, digits: int, rounding: str) -> Int64s:
         return units
     divisor = 10**digits
     if rounding == ROUND_FLOOR:
-        return units // divisor
+        return np.asarray(units // divisor)
     if rounding == ROUND_CEILING:
-        return -(-units // divisor)
+        return np.asarray(-(-units // divisor))
     size = np.abs(units)
     half = divisor // 2 if rounding == ROUND_HALF_UP else 0
     assert half or rounding == ROUND_DOWN
     whole = size // divisor
     if half:
         whole += size - whole * divisor >= half
-    return np.where(units < 0, -whole, whole)
+    return np.asarray(np.where(units < 0, -whole, whole))
 
 
 def shortened(values: pa.Array, places: int, rounding: str, target: DataType) -> pa.Array | None:
@@ -92,7 +92,7 @@ def doubles(values: pa.Array) -> npt.NDArray[np.float64] | None:
     units = units_of(values)
     if units is None or values.type.scale > 22 or (len(units) and int(np.abs(units).max()) >= 2**53):
         return None
-    return units / 10.0**values.type.scale
+    return np.asarray(units / 10.0**values.type.scale)
 
 
 def quotients(left: pa.Array, right: pa.Array, target: DataType) -> pa.Array | None:

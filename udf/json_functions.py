@@ -229,8 +229,8 @@ def _quick(held: list[object], kind: DataType) -> list[object] | None:
             return None
         return [v if type(v) is str else _as_text(v) if type(v) in _SCALARS else None for v in held]  # type: ignore[arg-type]
     if kind.root is Root.INT and types <= _INT_OR_NONE:
-        numbers = [v if type(v) is int else None for v in held]
-        return numbers if all(v is None or -(2**31) <= v < 2**31 for v in numbers) else None
+        fits = all(type(v) is not int or -(2**31) <= v < 2**31 for v in held)
+        return [v if type(v) is int else None for v in held] if fits else None
     return None
 
 
