@@ -15,7 +15,7 @@ from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
 from sqlengine.executors.letters import addressed
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output, Timed
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
@@ -78,6 +78,7 @@ class EmbeddedExecutor:
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
         self._rows: Counter[str] = Counter()
+        self._timed: list[Timed] = []
 
     def prepare(self, plan: PhysicalPlan) -> Prepared:
         """Builds the operators that the plan needs and that are not running as they are: patterns compile here."""
@@ -112,6 +113,11 @@ class EmbeddedExecutor:
                 operator.open(context)
             self.running[node.id] = RunningNode(node, operator, context)
         self.plan = plan
+        self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
+
+    def timer(self) -> int | None:
+        """The processing time at which an operator wants a tick; None where none waits for any."""
+        return min((t for t in (o.timer() for o in self._timed) if t is not None), default=None)
 
     def _different(self, plan: PhysicalPlan) -> list[PhysicalNode]:
         """The nodes of the plan that are not those of the one that runs, in order."""
@@ -126,8 +132,22 @@ class EmbeddedExecutor:
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind; rows for sinks go to
         `write`, dead letters to `self.errors`. Nodes work in topological order, so each sees its inputs complete."""
-        waiting: dict[str, list[tuple[int, Batch]]] = {node: [(0, batch)]}
-        queue = [(self.running[node].node.rank, node)]
+        self._work(node, {node: [(0, batch)]}, [(self.running[node].node.rank, node)], write)
+
+    def push_behind(self, node: str, batch: Batch, write: SinkWrite) -> None:
+        """The same for the nodes behind `node`, as if the batch had come out of it."""
+        waiting: dict[str, list[tuple[int, Batch]]] = {}
+        queue: list[tuple[int, str]] = []
+        self._route(self.running[node], 0, batch, waiting, queue, write)
+        self._work(node, waiting, queue, write)
+
+    def _work(
+        self,
+        source: str,
+        waiting: dict[str, list[tuple[int, Batch]]],
+        queue: list[tuple[int, str]],
+        write: SinkWrite,
+    ) -> None:
         while queue:
             _, name = heapq.heappop(queue)
             current = self.running[name]
@@ -135,7 +155,7 @@ class EmbeddedExecutor:
                 done = process(current.node, current.operator, current.context.stateful, port, part)
                 for out_port, result in done:
                     if out_port in (ERROR_PORT, GIVE_UP_PORT):
-                        self.errors.append((out_port, addressed(result, current.node, self.running[node].node)))
+                        self.errors.append((out_port, addressed(result, current.node, self.running[source].node)))
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
 

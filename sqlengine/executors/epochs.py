@@ -65,8 +65,8 @@ class Replay:
 @dataclass(frozen=True)
 class EpochRecord:
     """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time; `ended`: sources whose
-    bounded input is read to its end; `proctime` in ms; `change` and `replay` stand
-    alone in their records."""
+    bounded input is read to its end; `proctime` in ms; `tick`: an operator waits for that, which is told before any row;
+    `change` and `replay` stand alone in their records."""
 
     graph: str
     epoch: int
@@ -78,6 +78,7 @@ class EpochRecord:
     ended: tuple[str, ...] = ()
     change: Change | None = None
     replay: Replay | None = None
+    tick: bool = False
     format: int = FORMAT
 
 

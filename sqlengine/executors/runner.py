@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from planner.logical import AssignWatermark
+from planner.logical import AssignWatermark, Values
 from planner.merge import Graph
 from planner.physical import lower
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
@@ -145,12 +145,13 @@ class GraphRunner:
         self.outputs.commit(self.epoch)
         chunks, opened = self.inputs.poll(self._limits.rows_per_read)
         ended = self.inputs.ended(chunks)
-        if not chunks and not opened and not ended:
+        tick = self._timer_is_due()
+        if not chunks and not opened and not ended and not tick:
             self._raise()
             self._checkpoint()
             return False
         ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
-        record = self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended))
+        record = self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)
         self._write(record)
         with self.whole():
             self.process(record, chunks)
@@ -206,11 +207,12 @@ class GraphRunner:
         ended: tuple[str, ...] = (),
         change: Change | None = None,
         replay: Replay | None = None,
+        tick: bool = False,
     ) -> EpochRecord:
         epoch = self.epoch + 1
         seed = (self._seed + epoch * 0x9E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
         version, now = self.graph.version, self._clock()
-        return EpochRecord(self.name, epoch, version, now, seed, ranges, opened, ended, change, replay)
+        return EpochRecord(self.name, epoch, version, now, seed, ranges, opened, ended, change, replay, tick)
 
     def _write(self, record: EpochRecord) -> None:
         self.log_offset = self.log.append(record)
@@ -220,6 +222,8 @@ class GraphRunner:
         """The rows of an epoch through the operators; what comes out waits for `outputs.commit`."""
         for name, shard in record.opened:
             self._introduce(name, shard)
+        if record.tick:
+            self._tick(record)
         for name, chunk in chunks:
             source = self.inputs.running[name]
             batch = source.batch(chunk, record.proctime, record.seed)
@@ -230,6 +234,24 @@ class GraphRunner:
             self._end(name, record)
         self.progress.epochs += 1
         self.outputs.set_aside(self.executor.take_errors())
+
+    def _timer_is_due(self) -> bool:
+        """Whether an operator waits for a processing time that has come."""
+        timer = self.executor.timer()
+        return timer is not None and timer <= self._clock()
+
+    def _tick(self, record: EpochRecord) -> None:
+        """Tells all operators of the processing time. A source's tick comes from a shard that it has; what has ended stays
+        at the end of time."""
+        for name, source in self.inputs.running.items():
+            shard = "" if source.ended else next(iter(source.positions), "")
+            if source.ended or shard:
+                watermark = MAX_WATERMARK if source.ended else MIN_WATERMARK
+                self.executor.push(name, source.tick(shard, record.proctime, watermark), self.outputs.take)
+        for name, node in self.executor.running.items():
+            if isinstance(node.node.plan, Values) and name not in self.inputs.unstarted:
+                tick = empty(node.node.plan.schema, proctime=record.proctime, watermark=MAX_WATERMARK)
+                self.executor.push_behind(name, tick, self.outputs.take)
 
     def _introduce(self, name: str, shard: str) -> None:
         """A shard holds the watermark of its table back until it has one of its own."""

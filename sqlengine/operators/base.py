@@ -7,7 +7,7 @@ it on its buckets, an instance on its shards, a simulation on a clock of its own
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from parser.types import BIGINT, STRING, Column, Schema
 from sqlengine.batch import Batch
@@ -38,6 +38,14 @@ class Context(Protocol):
     def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
         """The operator's state under `name`, filled from a checkpoint when there is one. `exchange` are the key
         columns whose hash is the row's bucket; none means bucket 0."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """An operator that waits for processing time."""
+
+    def timer(self) -> int | None:
+        """The processing time (ms) at which it wants a tick; None where it waits for nothing."""
 
 
 class Operator(Protocol):

@@ -56,6 +56,9 @@ class SessionAggregateOperator:
             return output
         return [*output, (0, batch.tick(self._node.schema))]
 
+    def timer(self) -> int | None:
+        return self._clock.timer(self._sessions.table.earliest(FIRES))
+
     def close(self) -> None: ...
 
     def _add(self, batch: Batch, output: Output) -> None:
@@ -117,6 +120,9 @@ class SessionAssignOperator:
         output: Output = [(0, self._fire(batch, due))]
         self._sessions.remove(due)
         return output
+
+    def timer(self) -> int | None:
+        return self._clock.timer(self._sessions.table.earliest(FIRES))
 
     def close(self) -> None: ...
 

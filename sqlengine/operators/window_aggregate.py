@@ -62,6 +62,9 @@ class WindowAggregateOperator:
         self._table.remove(slots)
         return output
 
+    def timer(self) -> int | None:
+        return self._clock.timer(self._table.earliest(_FIRES))
+
     def close(self) -> None: ...
 
     def _add(self, batch: Batch, output: Output) -> None:

@@ -67,6 +67,9 @@ class WindowJoinOperator:
             side.table.remove(slots)
         return [*output, (0, result)]
 
+    def timer(self) -> int | None:
+        return self._clock.timer(*(side.earliest() for side in self._sides))
+
     def close(self) -> None: ...
 
     def _fire(self, tick: Batch, due: Sequence[IntArray], output: Output) -> Batch:

@@ -42,6 +42,9 @@ class WindowRankOperator:
         self._prune()
         return [(0, batch.tick(self._node.schema))]
 
+    def timer(self) -> int | None:
+        return self._clock.timer(self._rows.earliest())
+
     def close(self) -> None: ...
 
     def _fire(self, batch: Batch, due: IntArray) -> Batch:

@@ -54,6 +54,10 @@ class WindowRows:
         """Rows of windows that are over, in the order of these, then of their arrival."""
         return self.table.in_order(self.table.due(_FIRES, upto), _FIRES)
 
+    def earliest(self) -> int | None:
+        """When the next window is over."""
+        return self.table.earliest(_FIRES)
+
     def fires(self, slots: IntArray) -> IntArray:
         return self.table.columns[_FIRES][slots].astype(np.int64)
 

@@ -81,6 +81,9 @@ class SlicedAggregateOperator:
         self._fire(batch, self._clock.now(batch), output)
         return [*output, (0, batch.tick(self._node.schema))]
 
+    def timer(self) -> int | None:
+        return self._clock.timer(self._table.earliest(_FIRES))
+
     def close(self) -> None: ...
 
     # ---- rows in -----------------------------------------------------------------------------------------------

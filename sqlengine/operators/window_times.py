@@ -33,6 +33,11 @@ class WindowClock:
         """The last instant that has passed behind the batch."""
         return batch.proctime - 1 if self.proctime else batch.watermark
 
+    def timer(self, *fires: int | None) -> int | None:
+        """The processing time at which the first of these windows is over."""
+        waiting = [f + 1 for f in fires if f is not None] if self.proctime else []
+        return min(waiting, default=None)
+
     def before(self, batch: Batch) -> IntArray:
         """The last instant that had passed before each row; by processing time no row is late."""
         if self.proctime:

@@ -169,6 +169,12 @@ class KeyedTable:
         self._least[column] = int(times.min()) if len(times) else _NEVER
         return slots[times <= upto]
 
+    def earliest(self, column: str) -> int | None:
+        """A value of a NOT NULL column `due` could be asked for next: no row has a lower one. None without rows."""
+        if len(self) and column not in self._least:
+            self.due(column, -_NEVER)
+        return self._least[column] if len(self) else None
+
     def changes(self, since: int) -> Changes:
         """Copies the rows put and the keys removed after version `since`; 0 is the beginning, and after a recovery
         `version` is what the store holds. What was removed up to `since` is forgotten: one reader only."""

@@ -196,6 +196,9 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
                 runner.close()
                 runner = _runner(ran, store, way, clock)
         _go(ran, runner, program.sources, "after" if program.restores else "all")
+        if program.restores:  # the job of such a program goes on: its timers go off before its tables end
+            clock.now_ms += PAUSE_MS
+            _end(ran, runner, program.sources)
     finally:
         runner.close()
     return ran
@@ -211,7 +214,7 @@ def _feed(ran: Ran, step: TableStep, part: str) -> None:
     rows = {"before": step.before, "after": step.after, "all": (*step.before, *step.after)}[part]
     table = ran.tables[step.name]
     target = ran.memory.table(step.name)
-    target.open = part == "before"
+    target.open = part != "all"
     if rows:
         target.append(_ordered(batch_of(columns_of(step, table), rows), _stored(table)))
 
@@ -255,6 +258,17 @@ def _go(ran: Ran, runner: GraphRunner, sources: Iterable[TableStep], part: str) 
     """Feeds a part of the rows and runs until all of them are through."""
     for step in sources:
         _feed(ran, step, part)
+    _through(runner)
+
+
+def _end(ran: Ran, runner: GraphRunner, sources: Iterable[TableStep]) -> None:
+    _through(runner)
+    for step in sources:
+        ran.memory.table(step.name).open = False
+    _through(runner)
+
+
+def _through(runner: GraphRunner) -> None:
     for _ in range(MAX_STEPS):
         if not runner.step():
             return
