@@ -96,7 +96,8 @@ def _ways(program: Program) -> list[Way]:
     # Flink's bundles end where a checkpoint is made.
     ways = [
         Way("row by row", rows, folded, exact=not (folded and program.restores)),
-        Way("in batches", DEFAULT_ROWS, mini_batch=True, exact=False),
+        # Several inputs go on together, as Flink's do: what is late depends on that.
+        Way("in batches", DEFAULT_ROWS if len(program.sources) == 1 else 3, mini_batch=True, exact=False),
     ]
     return [*ways, Way("restored", rows, folded, restored=True)] if program.restores else ways
 
