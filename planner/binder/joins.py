@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.binder import literals, pool
+from planner.binder import literals, pool, temporals
 from planner.binder.calls import function_call
 from planner.binder.scalars import bind_condition
 from planner.binder.scope import Context, Field, Place, Scope, distinct_names
@@ -23,7 +23,12 @@ TRUE = literals.boolean(True)
 
 def join(left: Relation, node: exp.Join, context: Context, relation: Callable[[exp.Expression], Relation]) -> Relation:
     """`left` joined to what `node` names; `relation` binds that."""
-    right = apart(relation(node.this), left[0])
+    time = temporals.version_of(node)
+    named = node.this
+    if time is not None:
+        named = node.this.copy()
+        named.set("version", None)
+    right = apart(relation(named), left[0])
     kind = JoinKind(node.args.get("side") or "INNER")
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
@@ -33,7 +38,10 @@ def join(left: Relation, node: exp.Join, context: Context, relation: Callable[[e
         return _merged(plan, kind, (left[1], right[1]), shared, node)
     on = node.args.get("on")
     condition = TRUE if on is None else bind_condition(on, Place(context, both, "ON"))
-    plan = made(left[0], right[0], kind, condition)
+    if time is None:
+        plan = made(left[0], right[0], kind, condition)
+    else:
+        plan = temporals.made(left[0], right[0], kind, condition, time, left[1], context)
     return plan, typed(both, plan)
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema, TimeAttribute
-from planner.binder import aggregates, joins, laterals, ordering, pool, refusals, window_groups, windows
+from planner.binder import aggregates, intervals, joins, laterals, ordering, pool, refusals, window_groups, windows
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
 from planner.binder.over import OverCalls
@@ -191,6 +191,9 @@ def _select(node: exp.Select, context: Context) -> Query:
     where = node.args.get("where")
     if where is not None:
         plan = subqueries.where(plan, where.this)
+    if node.args.get("joins"):
+        plan = intervals.settled(plan)
+        scope = joins.typed(scope, plan)
     overs = OverCalls(node)
     grouping = None
     if aggregates.is_aggregated(node, context.catalog):

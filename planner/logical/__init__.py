@@ -9,10 +9,11 @@ from planner.logical.aggregates import GroupAggregate
 from planner.logical.changelogs import DropUpdateBefore, FromChangelog, Normalize, ToChangelog, UpsertMaterialize
 from planner.logical.constraints import Constrain
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
-from planner.logical.joins import BinaryJoin, Equality, Join, JoinKind, parts_of
+from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.ranks import Frame, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
+from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.window_rows import WindowJoin, WindowRank
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Tumble, Window
 from planner.logical.windows import (
@@ -39,9 +40,11 @@ __all__ = [
     "FromChangelog",
     "GroupAggregate",
     "Hop",
+    "IntervalJoin",
     "Join",
     "JoinKind",
     "LogicalPlan",
+    "LookupJoin",
     "Names",
     "Normalize",
     "Over",
@@ -56,6 +59,7 @@ __all__ = [
     "SortKey",
     "Stateful",
     "TableFunction",
+    "TemporalJoin",
     "TemporalSort",
     "ToChangelog",
     "Tumble",

@@ -203,3 +203,46 @@ def parts_of(condition: Scalar) -> Iterator[Scalar]:
             yield from parts_of(argument)
     elif not (isinstance(condition, Literal) and condition.value is True):
         yield condition
+
+
+@dataclass(frozen=True)
+class IntervalJoin(BinaryJoin):
+    """A join of rows whose times are near: the left time minus the right one is from `lower_ms` to `upper_ms`, both
+    included. Rows are held only as long as others may meet them. Time attributes stay such; `proctime`: the times are
+    those of arrival, not of the columns."""
+
+    left_time: str
+    right_time: str
+    lower_ms: int
+    upper_ms: int
+    proctime: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{super().label}, {self.left_time} - {self.right_time} FROM {self.lower_ms} TO {self.upper_ms} ms"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        bounds = (str(self.lower_ms), str(self.upper_ms), str(self.proctime))
+        return (*super().parameters, self.left_time, self.right_time, *bounds)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return super().reads(outputs, port) | {(self.left_time, self.right_time)[port]}
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE
+
+    def held_ms(self, port: int) -> int:
+        """How long after its time a row of a side can meet rows of the other side that are not late."""
+        return -self.lower_ms if port == 0 else self.upper_ms
+
+    @property
+    def delay_ms(self) -> int:
+        """How far the result's watermark is behind that of the inputs."""
+        return max(self.held_ms(0), self.held_ms(1), 0) + self.patience_ms
+
+    @property
+    def patience_ms(self) -> int:
+        """How much longer rows are held, as in Flink, which cleans up twice in an interval: late rows may meet them."""
+        return (self.upper_ms - self.lower_ms) // 2 + 1

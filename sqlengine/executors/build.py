@@ -13,8 +13,10 @@ from planner.logical import (
     DropUpdateBefore,
     FromChangelog,
     GroupAggregate,
+    IntervalJoin,
     Join,
     LogicalPlan,
+    LookupJoin,
     Normalize,
     Over,
     Project,
@@ -24,6 +26,7 @@ from planner.logical import (
     SetOperation,
     Stateful,
     TableFunction,
+    TemporalJoin,
     TemporalSort,
     ToChangelog,
     Union,
@@ -47,7 +50,9 @@ from sqlengine.operators.changelog_rows import DropUpdateBeforeOperator, FromCha
 from sqlengine.operators.constrain import ConstrainOperator
 from sqlengine.operators.first_row import FirstRowOperator
 from sqlengine.operators.group_aggregate import GroupAggregateOperator
+from sqlengine.operators.interval_join import IntervalJoinOperator
 from sqlengine.operators.join import JoinOperator
+from sqlengine.operators.lookup_join import LookupJoinOperator
 from sqlengine.operators.normalize import NormalizeOperator
 from sqlengine.operators.over import OverOperator
 from sqlengine.operators.over_sorted import OverSortedOperator
@@ -59,6 +64,7 @@ from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rule
 from sqlengine.operators.scan import ScanOperator
 from sqlengine.operators.set_operation import SetOperationOperator
 from sqlengine.operators.table_function import TableFunctionOperator
+from sqlengine.operators.temporal_join import TemporalJoinOperator
 from sqlengine.operators.temporal_sort import TemporalSortOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
@@ -145,6 +151,9 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(WindowRank, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(WindowJoin, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(Rank, lambda plan, node: FirstRowOperator(plan) if plan.waits_for_time else RankOperator(plan)),
+        _entry(IntervalJoin, lambda plan, node: IntervalJoinOperator(plan, _owner(node))),
+        _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan, _owner(node))),
+        _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan, _owner(node))),
         _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
         _entry(Constrain, lambda plan, node: ConstrainOperator(plan, _owner(node))),
         _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from parser.errors import SqlError
-from planner.logical import Scan, Values
+from planner.logical import LookupJoin, Scan, Values
 from planner.physical import PhysicalPlan
 from sqlengine.connectors.base import Chunk, Environment, Source
 from sqlengine.connectors.registry import open_source
@@ -27,6 +27,7 @@ class Inputs:
         self.lost: dict[str, SqlError] = {}
         self._environment = environment
         self._recovering = False
+        self._first: set[str] = set()
 
     @contextmanager
     def recovering(self) -> Iterator[None]:
@@ -57,6 +58,7 @@ class Inputs:
         for name in [s for s in self.running if s not in plan.nodes]:
             self.running.pop(name).source.close()
             self.lost.pop(name, None)
+        self._first = {s for s in self._first | looked_up(plan, fresh) if s in plan.nodes}
         self.unstarted = {v for v in self.unstarted if v in plan.nodes}
         self.unstarted |= {v for v in fresh if isinstance(plan.nodes[v].plan, Values)}
 
@@ -73,12 +75,22 @@ class Inputs:
                 self.lost[name] = error
 
     def poll(self, max_rows: int) -> Polled:
-        """What there is to read, and the shards that have appeared, each with the id of its scan."""
+        """What there is to read, and the shards that have appeared, each with the id of its scan. Tables that are looked
+        up are read alone until they have nothing more to give for the first time."""
+        if self._first:
+            found = self._poll(sorted(self._first), max_rows)
+            if found[0]:
+                return found
+            self._first.clear()
+        return self._poll(self.running, max_rows)
+
+    def _poll(self, names: Iterable[str], max_rows: int) -> Polled:
         chunks: list[tuple[str, Chunk]] = []
         opened: list[tuple[str, str]] = []
-        for name, source in self.running.items():
-            if name in self.lost:
+        for name in names:
+            if name in self.lost or name not in self.running:
                 continue
+            source = self.running[name]
             try:
                 shards = source.new_shards()
                 source.positions |= dict.fromkeys(shards, 0)
@@ -117,3 +129,16 @@ class Inputs:
     def close(self) -> None:
         for source in self.running.values():
             source.source.close()
+
+
+def looked_up(plan: PhysicalPlan, fresh: Iterable[str]) -> set[str]:
+    """The scans of tables in which new nodes look rows up."""
+    nodes = plan.graph.nodes
+    waiting = [nodes[f].inputs[1] for f in fresh if f in nodes and isinstance(nodes[f].plan, LookupJoin)]
+    found: set[str] = set()
+    while waiting:
+        node = nodes[waiting.pop()]
+        waiting += node.inputs
+        if isinstance(node.plan, Scan):
+            found.add(node.id)
+    return found

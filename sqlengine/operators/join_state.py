@@ -11,7 +11,8 @@ from parser.types import BIGINT, INT, Column, Schema
 from planner.logical import Join
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context
-from sqlengine.state.columns import BoolArray, validity
+from sqlengine.operators.join_rows import keys_of
+from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
 
 # How many rows of the other side match a row, and when it was written last (ms of processing time).
@@ -74,21 +75,9 @@ class JoinSide:
         if self._ttl_ms:
             self.rows.drop(self.rows.table.due(_TOUCHED, proctime - self._ttl_ms))
 
-    def key_of(self, batch: Batch, keys: tuple[str, ...]) -> tuple[list[pa.Array], IntArray]:
-        """The key of each row of a batch of either side that can match at all, and the numbers of those rows."""
-        arrays = [batch.column(k) for k in keys]
-        good = np.ones(batch.num_rows, np.bool_)
-        for i in self._strict:
-            if arrays[i].null_count:
-                good &= validity(arrays[i])
-        if good.all():
-            return arrays, np.arange(batch.num_rows)
-        rows = np.flatnonzero(good)
-        return [a.take(pa.array(rows)) for a in arrays], rows
-
     def matches(self, batch: Batch, keys: tuple[str, ...]) -> tuple[IntArray, IntArray]:
         """Pairs of a row of the other side's batch and a slot of this side, in order of the rows."""
-        arrays, numbers = self.key_of(batch, keys)
+        arrays, numbers = keys_of(batch, keys, self._strict)
         rows, slots = self.rows.matches(arrays, len(numbers))
         return numbers[rows], slots
 
@@ -118,7 +107,7 @@ class JoinSide:
 
     def take_in(self, batch: Batch, back: BoolArray | None, matches: IntArray) -> None:
         """Adds the rows of a batch, or takes them back; `matches` are those of the other side."""
-        keys, rows = self.key_of(batch, self._keys)
+        keys, rows = keys_of(batch, self._keys, self._strict)
         if len(rows) < batch.num_rows:
             batch, matches, back = batch.take(rows), matches[rows], None if back is None else back[rows]
         if not batch.num_rows:

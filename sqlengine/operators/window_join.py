@@ -12,7 +12,7 @@ from planner.logical import JoinKind, WindowJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.join import PairCondition
+from sqlengine.operators.join_rows import PairCondition
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.window_rows import WindowRows
 from sqlengine.operators.window_times import clock_below

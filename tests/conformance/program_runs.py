@@ -99,6 +99,8 @@ def _ways(program: Program) -> list[Way]:
         # Several inputs go on together, as Flink's do: what is late depends on that.
         Way("in batches", DEFAULT_ROWS if len(program.sources) == 1 else 3, mini_batch=True, exact=False),
     ]
+    if program.restores and "LookupJoin" in program.group:  # what a look-up finds depends on when it looks
+        return [Way("restored", rows, folded, restored=True)]
     return [*ways, Way("restored", rows, folded, restored=True)] if program.restores else ways
 
 

@@ -1,0 +1,130 @@
+"""Joins of rows whose times are near: found by their conditions, in ON and in WHERE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from parser.errors import PlanError
+from parser.types import BOOLEAN, Root
+from planner.logical import BinaryJoin, Filter, IntervalJoin, Join, JoinKind, LogicalPlan, parts_of
+from planner.rewrite import conjunction, conjuncts
+from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of, is_deterministic
+
+_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """left time - right time `operator` `offset_ms`, of the columns named."""
+
+    left: str
+    right: str
+    operator: str
+    offset_ms: int
+
+
+def settled(plan: LogicalPlan) -> LogicalPlan:
+    """The plan of FROM and WHERE, its joins by time as such."""
+    if isinstance(plan, Filter) and isinstance(plan.input, Filter):
+        below = settled(plan.input)
+        return settled(replace(plan, input=below)) if isinstance(below, BinaryJoin) else replace(plan, input=below)
+    if isinstance(plan, Filter) and isinstance(plan.input, Join) and plan.input.kind is JoinKind.INNER:
+        return _filtered(plan, plan.input)
+    if isinstance(plan, Filter):
+        return replace(plan, input=settled(plan.input))
+    if not isinstance(plan, Join):
+        return plan
+    plan = replace(plan, left=settled(plan.left), right=plan.right if plan.kind.is_semi else settled(plan.right))
+    return plan if plan.kind.is_semi else _as_interval(plan, ()) or plan
+
+
+def _filtered(plan: Filter, join: Join) -> LogicalPlan:
+    """What WHERE says of one side goes there if that is a join, too; the rest may bound this one."""
+    parts = conjuncts(plan.predicate)
+    inputs, left_over = list(join.inputs), list(parts)
+    for port, side in enumerate(join.inputs):
+        names = set(side.schema.names)
+        own = [p for p in left_over if columns_of(p) <= names and is_deterministic(p)]
+        if own and isinstance(side, Join):
+            inputs[port] = Filter(side, conjunction(own), plan.salt)
+            left_over = [p for p in left_over if p not in own]
+    join = join.with_inputs([settled(i) for i in inputs])
+    found = _as_interval(join, left_over)
+    if found is not None:
+        left_over = [p for p in left_over if not _bounds(join, p)]
+    below = found or join
+    return replace(plan, input=below, predicate=conjunction(left_over)) if left_over else below
+
+
+def _as_interval(join: Join, above: Sequence[Scalar]) -> IntervalJoin | None:
+    """The join with the bounds that its condition, and conditions above it, give; None where they do not give both."""
+    parts = [*parts_of(join.condition)]
+    bounds = [b for p in (*parts, *above) for b in _bounds(join, p)]
+    pair = next(((b.left, b.right) for b in bounds), None)
+    lower = [_lower(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", ">", ">=")]
+    upper = [_upper(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", "<", "<=")]
+    if pair is None or not lower or not upper:
+        return None
+    if join.left.changes or join.right.changes:
+        raise PlanError(
+            "a join by time takes rows that are never updated or taken back",
+            hint="leave out the bounds of time, or aggregate behind the join",
+        )
+    stay = [p for p in parts if not any((b.left, b.right) == pair for b in _bounds(join, p))]
+    condition = conjunction(stay) if stay else Literal(True, BOOLEAN.with_nullable(False))
+    proctime = join.left.schema.type(pair[0]).is_proctime
+    return IntervalJoin(join.left, join.right, join.kind, condition, *pair, max(lower), min(upper), proctime)
+
+
+def _lower(bound: _Bound) -> int:
+    return bound.offset_ms + (bound.operator == ">")
+
+
+def _upper(bound: _Bound) -> int:
+    return bound.offset_ms - (bound.operator == "<")
+
+
+def _bounds(join: Join, part: Scalar) -> list[_Bound]:
+    if not isinstance(part, Call):
+        return []
+    if part.function == "BETWEEN":
+        value, low, high = part.args
+        found = [_bound(join, ">=", value, low), _bound(join, "<=", value, high)]
+        return [b for b in found if b is not None] if None not in found else []
+    if part.function not in _MIRRORED:
+        return []
+    bound = _bound(join, part.function, *part.args)
+    return [] if bound is None else [bound]
+
+
+def _bound(join: Join, operator: str, a: Scalar, b: Scalar) -> _Bound | None:
+    first, second = _time(join, a), _time(join, b)
+    if first is None or second is None:
+        return None
+    if first[0] in join.right.schema:
+        first, second, operator = second, first, _MIRRORED[operator]
+    if first[0] not in join.left.schema or second[0] not in join.right.schema:
+        return None
+    kinds = join.left.schema.type(first[0]), join.right.schema.type(second[0])
+    if kinds[0].time is not kinds[1].time or kinds[0].root is not kinds[1].root:
+        return None
+    return _Bound(first[0], second[0], operator, second[1] - first[1])
+
+
+def _time(join: Join, value: Scalar) -> tuple[str, int] | None:
+    """A time attribute and what is added to it, in ms; None for all other expressions."""
+    offset = 0
+    while isinstance(value, Call) and value.function in ("+", "-"):
+        a, b = value.args
+        if value.function == "+" and isinstance(a, Literal):
+            a, b = b, a
+        if not isinstance(b, Literal) or b.type.root is not Root.INTERVAL_DAY_TIME or not isinstance(b.value, int):
+            return None
+        offset += b.value if value.function == "+" else -b.value
+        value = a
+    if not isinstance(value, ColumnRef):
+        return None
+    side = join.left if value.name in join.left.schema else join.right
+    kind = side.schema.type(value.name)
+    return (value.name, offset) if kind.is_rowtime or kind.is_proctime else None

@@ -1,0 +1,115 @@
+"""FOR SYSTEM_TIME AS OF: joins to versions of a table, and look-ups."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from planner.binder.scalars import bind_scalar
+from planner.binder.scope import Context, Place, Scope
+from planner.catalog import Table
+from planner.logical import (
+    AssignWatermark,
+    Filter,
+    JoinKind,
+    LogicalPlan,
+    LookupJoin,
+    Project,
+    Scan,
+    TemporalJoin,
+)
+from planner.optimizer import optimize
+from planner.passes.join_keys import join_keys
+from planner.scalar import ColumnRef, Scalar
+
+
+def version_of(node: exp.Join) -> exp.Expression | None:
+    """The expression behind FOR SYSTEM_TIME AS OF, if the join has one."""
+    found = node.this.args.get("version")
+    return found.args["expression"] if isinstance(found, exp.Version) else None
+
+
+def made(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    kind: JoinKind,
+    condition: Scalar,
+    time: exp.Expression,
+    scope: Scope,
+    context: Context,
+) -> LogicalPlan:
+    """The join as of a time of the left side. PlanError where the sides are not made for that."""
+    if kind not in (JoinKind.INNER, JoinKind.LEFT):
+        raise UnsupportedError(
+            f"{kind.value} JOIN … FOR SYSTEM_TIME AS OF is not supported",
+            detail="Flink has INNER and LEFT only",
+            position=position_of(time),
+        )
+    as_of = bind_scalar(time, Place(context, scope, "FOR SYSTEM_TIME AS OF"))
+    if not isinstance(as_of, ColumnRef) or not (as_of.type.is_rowtime or as_of.type.is_proctime):
+        raise PlanError(
+            "FOR SYSTEM_TIME AS OF takes a time attribute of the left side",
+            detail=f"'{as_of}' is {as_of.type}",
+            hint="name a column with a WATERMARK, or one that is PROCTIME()",
+            position=position_of(time),
+        )
+    if as_of.type.is_proctime:
+        return _lookup(LookupJoin(left, right, kind, condition), time)
+    times = [c.name for c in right.schema if c.type.is_rowtime]
+    if not times:
+        raise PlanError(
+            "the table of FOR SYSTEM_TIME AS OF has no time of its versions",
+            hint="declare a WATERMARK on it, or join as of a column that is PROCTIME()",
+            position=position_of(time),
+        )
+    join = TemporalJoin(left, right, kind, condition, as_of.name, times[0])
+    equal = set(_keyed(join).keys(1))
+    keys = optimize(right).upsert_keys
+    if not any(key <= equal for key in keys):
+        raise PlanError(
+            "the columns that are equal must have the primary key of the table with versions among them",
+            detail=f"its keys: {'; '.join(', '.join(sorted(k)) for k in keys) or 'none'}",
+            hint="declare PRIMARY KEY (…) NOT ENFORCED, and join by all of its columns",
+            position=position_of(time),
+        )
+    return join
+
+
+def _keyed(join: TemporalJoin | LookupJoin) -> TemporalJoin | LookupJoin:
+    """The join as it will run: its equalities are over columns."""
+    plan = join_keys(join)
+    while isinstance(plan, Project):
+        plan = plan.input
+    assert isinstance(plan, TemporalJoin | LookupJoin)
+    return plan
+
+
+def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
+    table, names = _dimension(join.right)
+    if table is None:
+        raise UnsupportedError(
+            "a join as of processing time is one to a table, and not to a query",
+            hint="name the table itself, or join as of a row time",
+            position=position_of(time),
+        )
+    if not _keyed(join).keys(1):
+        raise PlanError("a look-up needs an equality with a column of the table", position=position_of(time))
+    key = tuple(names[k] for k in table.primary_key if k in names)
+    return LookupJoin(
+        join.left, join.right, join.kind, join.condition, key if len(key) == len(table.primary_key) else ()
+    )
+
+
+def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:
+    """The table that a plan reads as it is, and its columns' names there."""
+    match plan:
+        case Scan():
+            return plan.table, {n: n for n in plan.schema.names}
+        case AssignWatermark() | Filter():
+            return _dimension(plan.input)
+        case Project():
+            table, names = _dimension(plan.input)
+            made = {e.name: n for n, e in plan.items if isinstance(e, ColumnRef)}
+            return table, {own: made[below] for own, below in names.items() if below in made}
+    return None, {}

@@ -1,0 +1,76 @@
+"""Joins to the one version of a row that holds at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from parser.types import Column, TimeAttribute
+from planner.changelog import Changes
+from planner.logical.joins import BinaryJoin
+from planner.logical.node import LogicalPlan, Names
+
+
+@dataclass(frozen=True)
+class _AsOf(BinaryJoin):
+    """Each left row with what the right side says at its time; INNER or LEFT. Only the left side makes changes."""
+
+    moves_conditions: ClassVar[bool] = False
+
+    def filters(self, port: int) -> bool:
+        return port == 0
+
+    @cached_property
+    def changes(self) -> Changes:
+        return self.left.changes
+
+
+@dataclass(frozen=True)
+class TemporalJoin(_AsOf):
+    """Each left row, once the watermark has passed its time, with the version of the right side's row that held then:
+    the last whose time is not after it."""
+
+    left_time: str
+    right_time: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*super().parameters, self.left_time, self.right_time)
+
+    @property
+    def label(self) -> str:
+        return f"{super().label} AS OF {self.left_time}"
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return super().reads(outputs, port) | {(self.left_time, self.right_time)[port]}
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.left.upsert_keys
+
+
+@dataclass(frozen=True)
+class LookupJoin(_AsOf):
+    """Each left row, when it comes, with the rows that the right side has then: a table that is read first.
+    `primary_key`: a row of the right side replaces the one that is equal in these columns (none: rows only come)."""
+
+    primary_key: tuple[str, ...] = ()
+
+    def _columns(self, side: LogicalPlan, padded: bool) -> tuple[Column, ...]:
+        columns = super()._columns(side, padded)
+        if side is self.left:
+            return columns
+        return tuple(Column(c.name, c.type.as_attribute(TimeAttribute.NONE)) for c in columns)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*super().parameters, *self.primary_key)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return super().reads(outputs, port) | (frozenset(self.primary_key) if port else frozenset())
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        unique = bool(self.primary_key) and set(self.primary_key) <= set(self.keys(1))
+        return self.left.upsert_keys if unique else ()

@@ -1,0 +1,173 @@
+"""Joins of rows whose times are near."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, BOOLEAN, Column, Schema
+from planner.logical import IntervalJoin
+from planner.rewrite import conjunction
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.join_rows import PairCondition, Told, assembled, keys_of, none_like
+from sqlengine.operators.ports import PortTimes
+from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.rows import RowsTable
+
+# A row's time, when it goes, and whether it has met another.
+_TIME, _DUE, _MET = "#time", "#due", "#met"
+_NUMBER = BIGINT.with_nullable(False)
+
+
+class _Side:
+    """What is held of one side."""
+
+    def __init__(self, node: IntervalJoin, port: int) -> None:
+        self.schema = node.inputs[port].schema
+        self.time_column = (node.left_time, node.right_time)[port]
+        self.held_ms = node.held_ms(port)
+        self.keys = node.keys(port)
+        self._name = ("left", "right")[port]
+
+    def open(self, context: Context) -> None:
+        key = Schema(tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self.keys)))
+        self._rest = tuple(n for n in self.schema.names if n not in self.keys)
+        own = [Column(_TIME, _NUMBER), Column(_DUE, _NUMBER), Column(_MET, BOOLEAN.with_nullable(False))]
+        values = Schema((*self.schema.select(self._rest), *own))
+        self.rows = RowsTable(context, self._name, key, Schema(()), values, key.names)
+
+    def column(self, name: str, slots: IntArray) -> pa.Array:
+        stored = f"{name}@{self.keys.index(name)}" if name in self.keys else name
+        return self.rows.table.array(stored, slots)
+
+    def numbers(self, name: str, slots: IntArray) -> IntArray:
+        values: IntArray = self.rows.table.columns[name][slots].astype(np.int64, copy=False)
+        return values
+
+    def put(self, batch: Batch, keys: list[pa.Array], times: IntArray, due: IntArray, met: BoolArray) -> None:
+        values = [batch.column(n) for n in self._rest]
+        self.rows.put(keys, [], [*values, *map(pa.array, (times, due, met))], batch.num_rows)
+
+
+class IntervalJoinOperator:
+    """A row meets those of the other side that are held when it comes, late or not. It is held until the watermark (or the
+    clock) is so far past its time that no row in time can meet it, and half an interval longer, as in Flink. A row of a
+    side that is kept whole which has met none goes on with NULL when it is no longer held."""
+
+    def __init__(self, node: IntervalJoin, owner: str = "") -> None:
+        self._node = node
+        self._sides = (_Side(node, 0), _Side(node, 1))
+        self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
+        residual = node.conditions[1]
+        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+
+    def open(self, context: Context) -> None:
+        self._times = PortTimes(context, 2)
+        for side in self._sides:
+            side.open(context)
+        if self._residual is not None:
+            self._residual.open(context)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        watermark, before = self._times.advance(port, batch)
+        output: Output = []
+        made = [self._met(port, batch, watermark, before, output)] if batch.num_rows else []
+        now = batch.proctime if self._node.proctime else watermark
+        made += [b for side in (0, 1) if (b := self._gone(side, batch, watermark, now)) is not None]
+        return [*output, *((0, b) for b in made if b.num_rows), (0, self._tick(batch, watermark))]
+
+    def close(self) -> None: ...
+
+    def _tick(self, batch: Batch, watermark: int) -> Batch:
+        return replace(batch.tick(self._node.schema), watermark=self._behind(watermark))
+
+    def _behind(self, watermark: int) -> int:
+        """The watermark of the result, which may still have rows that waited for a match."""
+        if watermark in (MIN_WATERMARK, MAX_WATERMARK) or self._node.proctime:
+            return watermark
+        return watermark - self._node.delay_ms
+
+    def _met(self, port: int, batch: Batch, watermark: int, before: IntArray | None, output: Output) -> Batch:
+        this, other = self._sides[port], self._sides[1 - port]
+        clock = np.full(batch.num_rows, watermark) if before is None else before
+        if self._node.proctime:
+            clock = times = np.full(batch.num_rows, batch.proctime)
+        else:
+            times, _ = milliseconds(batch.column(this.time_column))
+        rows, slots = self._pairs(port, batch, times, clock)
+        if self._residual is not None and len(rows):
+            holds = self._residual.holds(port, batch, rows, other, slots, output)
+            rows, slots = rows[holds], slots[holds]
+        met = np.zeros(batch.num_rows, np.bool_)
+        met[rows] = True
+        seen = np.unique(slots)
+        other.rows.table.columns[_MET][seen] = True
+        other.rows.table.mark(seen)
+        held = self._hold(port, batch, times, clock, met)
+        told = [Told(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
+        if self._node.kind.keeps(port):
+            alone = np.flatnonzero(~met & ~held)
+            told.append(Told(alone, 1, alone, none_like(alone), np.zeros(len(alone), np.int8)))
+        columns, by, _ = assembled(port, batch, other, told)
+        result = Batch(
+            self._node.schema, tuple(columns), len(by), batch.proctime, self._behind(watermark), seed=batch.seed
+        )
+        return result if before is None else replace(result, row_watermarks=self._all_behind(before[by]))
+
+    def _all_behind(self, watermarks: IntArray) -> IntArray:
+        moves = (watermarks != MIN_WATERMARK) & (watermarks != MAX_WATERMARK) & (not self._node.proctime)
+        return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
+
+    def _pairs(self, port: int, batch: Batch, times: IntArray, clock: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows of the batch and slots of the other side that are near, and that were held when the row came."""
+        other = self._sides[1 - port]
+        keys, numbers = keys_of(batch, self._sides[port].keys, self._strict)
+        rows, slots = other.rows.matches(keys, len(numbers))
+        rows = numbers[rows]
+        apart = times[rows] - other.numbers(_TIME, slots)
+        if port == 1:
+            apart = -apart
+        near = (apart >= self._node.lower_ms) & (apart <= self._node.upper_ms)
+        near &= other.numbers(_DUE, slots) > clock[rows]
+        return rows[near], slots[near]
+
+    def _hold(self, port: int, batch: Batch, times: IntArray, clock: IntArray, met: BoolArray) -> BoolArray:
+        """Holds the rows that others may still meet; says which."""
+        this = self._sides[port]
+        last = times + this.held_ms
+        held = clock < last if this.held_ms or not self._node.proctime else clock <= last
+        keys, numbers = keys_of(batch, this.keys, self._strict)
+        matchable = np.zeros(batch.num_rows, np.bool_)
+        matchable[numbers] = True
+        kept = held & (matchable | self._node.kind.keeps(port))
+        chosen = np.flatnonzero(kept & matchable)
+        if len(chosen):
+            index = pa.array(np.searchsorted(numbers, chosen))
+            due = last[chosen] + self._node.patience_ms
+            this.put(batch.take(chosen), [k.take(index) for k in keys], times[chosen], due, met[chosen])
+        held = np.zeros(batch.num_rows, np.bool_)
+        held[chosen] = True
+        return held
+
+    def _gone(self, port: int, batch: Batch, watermark: int, now: int) -> Batch | None:
+        """Forgets rows that nobody can meet any more; those that met none go on where their side is kept whole."""
+        side = self._sides[port]
+        due = side.rows.table.due(_DUE, now)
+        if not len(due):
+            return None
+        due = side.rows.table.in_order(due, _TIME)
+        alone = due[~side.rows.table.columns[_MET][due].astype(np.bool_, copy=False)]
+        made = None
+        if self._node.kind.keeps(port) and len(alone):
+            count = len(alone)
+            nulls = [pa.nulls(count, c.type.arrow) for c in self._sides[1 - port].schema]
+            own = [side.column(n, alone) for n in side.schema.names]
+            columns = (*own, *nulls) if port == 0 else (*nulls, *own)
+            made = Batch(
+                self._node.schema, tuple(columns), count, batch.proctime, self._behind(watermark), seed=batch.seed
+            )
+        side.rows.drop(due)
+        return made
