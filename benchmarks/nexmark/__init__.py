@@ -1,0 +1,1 @@
+"""Nexmark: auctions, their bids and the people who make them, and the queries over them."""

@@ -1,0 +1,13 @@
+CREATE TABLE person (
+  id BIGINT, name STRING, emailAddress STRING, creditCard STRING, city STRING, state STRING,
+  `dateTime` TIMESTAMP(3), extra STRING, WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND
+) WITH ('connector' = 'filesystem', 'path' = '${DATA}/person.json', 'format' = 'json');
+CREATE TABLE auction (
+  id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, `dateTime` TIMESTAMP(3),
+  expires TIMESTAMP(3), seller BIGINT, category BIGINT, extra STRING,
+  WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND
+) WITH ('connector' = 'filesystem', 'path' = '${DATA}/auction.json', 'format' = 'json');
+CREATE TABLE bid (
+  auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, `dateTime` TIMESTAMP(3), extra STRING,
+  proctime AS PROCTIME(), WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND
+) WITH ('connector' = 'filesystem', 'path' = '${DATA}/bid.json', 'format' = 'json');
