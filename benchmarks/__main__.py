@@ -18,6 +18,7 @@ from benchmarks import (
     rules_real,
     rules_real_flink,
 )
+from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
@@ -31,9 +32,11 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "planning": planning.run,
     "kernels": kernels.run,
     "kernels_flink": kernels_flink.run,
+    "nexmark": nexmark.run,
+    "nexmark_flink": nexmark.run_flink,
 }
 # Needs a Java and minutes: only by name.
-NOT_BY_DEFAULT = frozenset({"rules_gen_flink", "rules_real_flink", "kernels_flink"})
+NOT_BY_DEFAULT = frozenset({"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink"})
 
 
 def main() -> None:

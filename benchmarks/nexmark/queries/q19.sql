@@ -1,2 +1,4 @@
 -- The ten highest bids of each auction.
-SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS place FROM bid) WHERE place <= 10;
+SELECT auction, bidder, price, channel, url, `dateTime`, extra, place
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS place FROM bid)
+WHERE place <= 10;
