@@ -133,9 +133,10 @@ class Grouping:
             keys = (*keys, *self.marks)
         if self.window:
             start, end, time = self.window
-            if self.legacy is not None:
-                return window_groups.legacy_aggregate(below, keys, calls, (start, end, time), self.legacy)
             try:
+                if self.legacy is not None:
+                    settings = self.context.settings
+                    return window_groups.legacy_aggregate(below, keys, calls, (start, end, time), self.legacy, settings)
                 return window_groups.aggregated(below, keys, calls, (start, end, time))
             except PlanError as error:
                 raise error.at(self.position) from None

@@ -3,7 +3,7 @@ the queries above them, and how the aggregate over them is planned."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -20,6 +20,7 @@ from planner.logical import (
     AggregateCall,
     Aligned,
     Cumulate,
+    EmittingAggregate,
     Filter,
     GroupAggregate,
     Hop,
@@ -38,6 +39,7 @@ from planner.logical import (
     WindowRank,
 )
 from planner.scalar import ColumnRef, Literal, Scalar, columns_of, is_deterministic
+from planner.settings import duration_ms, flag
 from planner.window_roles import role_of
 
 # The functions of GROUP BY with what they take behind the time column.
@@ -45,6 +47,7 @@ _TAKES = {"TUMBLE": ("size",), "HOP": ("slide", "size"), "SESSION": ("gap",)}
 # What the functions beside them give: the start, end or time of the window, or the processing time.
 _ROLES = {"START": 0, "END": 1, "ROWTIME": 2, "PROCTIME": 3}
 ROWTIME_ROLE, PROCTIME_ROLE = 2, 3
+_LATENESS = "table.exec.emit.allow-lateness"
 
 
 def is_group_window(node: exp.Expression) -> bool:
@@ -237,6 +240,41 @@ def _without_session(plan: LogicalPlan) -> tuple[LogicalPlan, str]:
     return _handed_on(replace(plan, items=items), below, time, time)
 
 
+def _delay(settings: Mapping[str, str], prefix: str) -> int | None:
+    return duration_ms(settings, f"{prefix}.delay") if flag(settings, f"{prefix}.enabled", default=False) else None
+
+
+def _emitting(
+    below: LogicalPlan,
+    keys: tuple[str, ...],
+    calls: tuple[AggregateCall, ...],
+    names: tuple[str, str, str],
+    window: Window,
+    times: tuple[int | None, int | None, int],
+) -> LogicalPlan:
+    if isinstance(window, Session) or below.changes:
+        what = "SESSION" if isinstance(window, Session) else "a window over rows that change"
+        hint = "reset 'table.exec.emit.early-fire.enabled' and 'table.exec.emit.late-fire.enabled'"
+        raise UnsupportedError(f"early and late results of {what} are not supported", hint=hint)
+    plan = _unsliced(below) if isinstance(window, Hop) else below
+    early_ms, late_ms, lateness_ms = times
+    return EmittingAggregate(
+        plan,
+        keys,
+        calls,
+        names,
+        early_ms=early_ms,
+        late_ms=late_ms,
+        lateness_ms=lateness_ms if late_ms is not None else 0,
+    )
+
+
+def _unsliced(plan: LogicalPlan) -> LogicalPlan:
+    if isinstance(plan, WindowAssign):
+        return replace(plan, sliced=False)
+    return plan.with_inputs([_unsliced(source) for source in plan.inputs])
+
+
 def legacy_plan(plan: LogicalPlan, window: Aligned, names: Sequence[str]) -> LogicalPlan:
     """The input of an aggregate that groups by a window function: rows with the columns of their window or slice."""
     start, end, time = names
@@ -249,8 +287,12 @@ def legacy_aggregate(
     calls: tuple[AggregateCall, ...],
     names: tuple[str, str, str],
     window: Window,
+    settings: Mapping[str, str],
 ) -> LogicalPlan:
-    """The aggregate that groups by a window function."""
+    """The aggregate that groups by a window function. Settings may say that it tells of windows more than once."""
+    early, late = (_delay(settings, f"table.exec.emit.{which}-fire") for which in ("early", "late"))
+    if early is not None or late is not None:
+        return _emitting(below, keys, calls, names, window, (early, late, duration_ms(settings, _LATENESS)))
     if isinstance(window, Session):
         return WindowAggregate(below, keys, calls, names, session=replace(window, keys=keys))
     return WindowAggregate(below, keys, calls, names, shared=window if isinstance(window, Hop) else None)

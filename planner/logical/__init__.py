@@ -19,6 +19,7 @@ from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Tumble
 from planner.logical.windows import (
     WINDOW_COLUMNS,
     AggregateCall,
+    EmittingAggregate,
     SessionAssign,
     WindowAggregate,
     WindowAssign,
@@ -34,6 +35,7 @@ __all__ = [
     "Constrain",
     "Cumulate",
     "DropUpdateBefore",
+    "EmittingAggregate",
     "Equality",
     "Filter",
     "Frame",

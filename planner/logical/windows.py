@@ -183,3 +183,24 @@ class WindowAggregate(Stateful):
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         return (frozenset((*self.keys, *self.window_columns[:2])),)
+
+
+@dataclass(frozen=True)
+class EmittingAggregate(WindowAggregate):
+    """Tells the result of a window before it is over, and again when late rows come: each time that it has changed, as an
+    update. `early_ms` and `late_ms`: how long after a row, 0 at once, None not at all (`late_ms` None: late rows count, and
+    are told of no more). Rows are late when the window has been over for `lateness_ms`."""
+
+    folds: ClassVar[bool] = True
+
+    early_ms: int | None = None
+    late_ms: int | None = None
+    lateness_ms: int = 0
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*super().parameters, str(self.early_ms), str(self.late_ms), str(self.lateness_ms))
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.UPDATES
