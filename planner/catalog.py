@@ -58,6 +58,7 @@ class Table:
     primary_key: tuple[str, ...] = ()
     temporary: bool = False
     changes: Changes = Changes.NONE
+    partition_keys: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property

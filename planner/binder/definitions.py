@@ -46,8 +46,19 @@ def bind_table(statement: CreateTable, context: Context) -> Table:
         watermark,
         statement.primary_key,
         statement.temporary,
+        partition_keys=_partition_keys(statement),
         texts={c.name: write_backticked(c.expression) for c in statement.columns if c.expression is not None},
     )
+
+
+def _partition_keys(statement: CreateTable) -> tuple[str, ...]:
+    """The columns of PARTITIONED BY."""
+    names = [c.name for c in statement.columns]
+    for key in statement.partition_keys:
+        if key not in names:
+            hint = did_you_mean(key, names, "column")
+            raise PlanError(f"partition column '{key}' is not in the table", hint=hint, position=statement.position)
+    return statement.partition_keys
 
 
 def _declared(statement: CreateTable) -> dict[str, DataType]:

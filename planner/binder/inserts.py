@@ -14,7 +14,8 @@ from planner.binder import literals, pool
 from planner.binder.calls import function_call
 from planner.binder.casts import implicit_cast
 from planner.binder.relations import bind_query, unknown_table
-from planner.binder.scope import Context, Query, did_you_mean
+from planner.binder.scalars import bind_scalar
+from planner.binder.scope import Context, Place, Query, Scope, did_you_mean
 from planner.catalog import Table, View
 from planner.logical import Project, Sink
 from planner.scalar import ColumnRef, Scalar
@@ -28,12 +29,13 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
     table = _target(statement, context)
     columns = writable(table)
     query = bind_query(statement.query, context)
-    targets = _targets(statement, columns)
+    fixed = _partition(statement, table, context)
+    targets = _targets(statement, [c for c in columns if c.name not in fixed])
     _check_count(statement, table, query, targets)
     given = dict(zip((c.name for c in targets), query.plan.schema, strict=True))
     places = _places(statement, targets)
     drops = one_of(context.settings, NOT_NULL, ("ERROR", "DROP")) == "DROP"
-    items = tuple((c.name, _value(c, given.get(c.name), table, places, drops)) for c in columns)
+    items = tuple((c.name, fixed.get(c.name) or _value(c, given.get(c.name), table, places, drops)) for c in columns)
     unchanged = [c.name for c in query.plan.schema] == [c.name for c in columns] and all(
         isinstance(e, ColumnRef) and e.name == n for n, e in items
     )
@@ -54,6 +56,23 @@ def _target(statement: Insert, context: Context) -> Table:
     if isinstance(found, View):
         raise PlanError(f"'{found.name[2]}' is a view, and rows go into tables", position=statement.subject)
     raise unknown_table(statement.target, context, None).at(statement.subject or statement.position)
+
+
+def _partition(statement: Insert, table: Table, context: Context) -> dict[str, Scalar]:
+    """The values that PARTITION (column = value) gives to columns."""
+    found: dict[str, Scalar] = {}
+    for part in statement.partition:
+        if part.name not in table.partition_keys:
+            hint = did_you_mean(part.name, list(table.partition_keys), "column") if table.partition_keys else None
+            raise PlanError(
+                f"'{part.name}' is no partition column of table '{table.display}'",
+                hint=hint,
+                position=statement.subject,
+            )
+        assert part.value is not None
+        value = bind_scalar(part.value, Place(context, Scope(), "PARTITION"))
+        found[part.name] = implicit_cast(value, table.schema.type(part.name), part.value)
+    return found
 
 
 def _targets(statement: Insert, columns: Sequence[Column]) -> list[Column]:

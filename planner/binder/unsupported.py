@@ -148,8 +148,6 @@ def _of_table(statement: CreateTable) -> Iterator[tuple[str, str, Position | Non
     if statement.distribution is not None:
         hint = "set 'key.fields' of a topic to choose the shard of a row"
         yield "DISTRIBUTED", hint, statement.distribution.position
-    if statement.partition_keys:
-        yield "PARTITIONED BY", "leave it out: files are written to one folder", None
     if statement.system_time:
         yield "PERIOD FOR SYSTEM_TIME", "leave it out", None
     if not statement.columns:
@@ -183,8 +181,6 @@ def _of_insert(statement: Insert) -> Iterator[tuple[str, str, Position | None]]:
         yield "UPSERT", "write INSERT INTO a table with a PRIMARY KEY", None
     if statement.overwrite:
         yield "INSERT OVERWRITE", "use INSERT INTO: streams only append", None
-    if statement.partition:
-        yield "INSERT INTO … PARTITION", "select the values of the partition's columns", None
     for hint in statement.hints:
         yield "a hint at the target of INSERT", "write the options into CREATE TABLE", position_of(hint)
     for extension in statement.extend:

@@ -168,6 +168,12 @@ class Join(BinaryJoin):
         return found | Changes.DELETES
 
     @cached_property
+    def after_only(self) -> bool:
+        """Where the rows of a side are updated, they must stay with those of the other side that they were joined to."""
+        sides = [port for port in (0, 1) if Changes.UPDATES in self.inputs[port].changes]
+        return all(self._upsert_keys(port) and self.inputs[port].after_only for port in sides)
+
+    @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         """A side's key tells the rows apart if the other side has at most one row for each of its keys; keys of both
         sides together always do. All must have the columns by which rows come together."""

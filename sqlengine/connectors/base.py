@@ -118,7 +118,7 @@ class Connector(Protocol):
 class Changing(Protocol):
     """What a connector has besides, where rows come or go with kinds and no format says which."""
 
-    any_metadata: ClassVar[bool]  # whether a table may declare metadata of any key and type
+    keeps_rows: ClassVar[bool]  # rows are kept as they are: metadata may have any key, and tables partitions
 
     def brings(self, table: Table) -> frozenset[RowKind]:
         """The kinds of rows that the table may give."""

@@ -33,7 +33,7 @@ class MemoryConnector:
         "sink.parallelism": Option(at_least(1)),
     }
     metadata: ClassVar[Mapping[str, DataType]] = {}
-    any_metadata: ClassVar[bool] = True
+    keeps_rows: ClassVar[bool] = True
     needs_format: ClassVar[bool] = False
     accepts_updates: ClassVar[bool] = True
 

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
 from planner.catalog import MetadataColumn, Table
 from planner.changelog import Changes
@@ -67,6 +67,12 @@ def validate(table: Table) -> None:
     declared = _declared(table, found)
     own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
     parse_options(own, declared, f"table '{table.display}'")
+    if table.partition_keys and not (isinstance(found, Changing) and found.keeps_rows):
+        raise UnsupportedError(
+            f"PARTITIONED BY of table '{table.display}' is not supported",
+            detail=f"connector '{table.connector}' has no partitions",
+            hint="leave it out: files are written to one folder",
+        )
     for column in table.metadata:
         _check_metadata(column, found, table)
     if found.needs_format:
@@ -76,7 +82,7 @@ def validate(table: Table) -> None:
 
 def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) -> None:
     """The connector, or the format of the table, has the key, and its values fit in the declared type."""
-    if isinstance(found, Changing) and found.any_metadata:
+    if isinstance(found, Changing) and found.keeps_rows:
         return
     known = dict(found.metadata)
     chosen = changelog_format_of(table) if found.needs_format else None

@@ -64,7 +64,7 @@ class TopicConnector:
     }
     needs_format: ClassVar[bool] = True
     accepts_updates: ClassVar[bool] = False
-    any_metadata: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = False
 
     def brings(self, table: Table) -> frozenset[RowKind]:
         return KINDS if is_upsert(table) else kinds_of_format(table)

@@ -106,7 +106,9 @@ def _ways(program: Program) -> list[Way]:
 
 def _run_way(program: Program, way: Way, outcome: Outcome) -> None:
     faults = _faults(program, way, outcome)
-    if faults and way.exact and way.mini_batch:  # a bundle counts the rows that reach an operator, not those read
+    # A bundle counts the rows that reach an operator, not those read; and which rows of two inputs are late depends, in
+    # Flink too, on how they come together.
+    if faults and way.mini_batch and (way.exact or len(program.sources) > 1):
         faults = _faults(program, replace(way, rows=1), outcome)
     outcome.faults += faults
 
