@@ -132,6 +132,12 @@ class Stateful(LogicalPlan):
         return (*super().identity, *extra)
 
 
+def keys_within(keys: tuple[Names, ...], by: Names) -> tuple[Names, ...]:
+    """Those keys that hold all columns by which rows come together: rows of any other key may come from several places,
+    and are in no order among each other."""
+    return tuple(key for key in keys if key >= by)
+
+
 def renamed_keys(keys: tuple[Names, ...], names: Mapping[str, str]) -> tuple[Names, ...]:
     """Keys of an input as its reader calls them, by the input's names; those of which it lacks a column are lost."""
     return tuple(frozenset(names[n] for n in key) for key in keys if all(n in names for n in key))

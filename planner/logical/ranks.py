@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from parser.errors import Position
 from parser.types import BIGINT, Column, DataType, Schema
 from planner.changelog import Changes
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import LogicalPlan, Names, Stateful, keys_within
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Rank(Stateful):
         if self.start == self.end:
             return (frozenset(self.partition),)
         own = () if self.rank_name is None else (frozenset((*self.partition, self.rank_name)),)
-        return (*own, *self.input.upsert_keys)
+        return (*own, *keys_within(self.input.upsert_keys, frozenset(self.partition)))
 
 
 @dataclass(frozen=True)
@@ -239,4 +239,4 @@ class Over(Stateful):
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        return self.input.upsert_keys
+        return keys_within(self.input.upsert_keys, frozenset(self.partition))
