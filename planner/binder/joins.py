@@ -9,9 +9,10 @@ from sqlglot import exp
 
 from planner.binder import literals, pool, temporals
 from planner.binder.calls import function_call
+from planner.binder.decorrelate import outward, pulled
 from planner.binder.scalars import bind_condition
-from planner.binder.scope import Context, Field, Place, Scope, distinct_names
-from planner.logical import Join, JoinKind, LogicalPlan, Project
+from planner.binder.scope import Context, Field, Outer, Place, Scope, distinct_names
+from planner.logical import Join, JoinKind, LogicalPlan, Project, parts_of
 from planner.rewrite import conjunction, references
 from planner.scalar import ColumnRef, Scalar
 from planner.window_roles import window_join
@@ -21,14 +22,21 @@ Relation = tuple[LogicalPlan, Scope]
 TRUE = literals.boolean(True)
 
 
-def join(left: Relation, node: exp.Join, context: Context, relation: Callable[[exp.Expression], Relation]) -> Relation:
+def join(
+    left: Relation, node: exp.Join, context: Context, relation: Callable[[exp.Expression, Context], Relation]
+) -> Relation:
     """`left` joined to what `node` names; `relation` binds that."""
     time = temporals.version_of(node)
     named = node.this
     if time is not None:
         named = node.this.copy()
         named.set("version", None)
-    right = apart(relation(named), left[0])
+    lateral = named if isinstance(named, exp.Lateral) and isinstance(named.this, exp.Subquery) else None
+    moved: list[Scalar] = []
+    if lateral is not None:
+        right, moved = _lateral(left, lateral, context, relation)
+    else:
+        right = apart(relation(named, context), left[0])
     kind = JoinKind(node.args.get("side") or "INNER")
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
@@ -38,6 +46,8 @@ def join(left: Relation, node: exp.Join, context: Context, relation: Callable[[e
         return _merged(plan, kind, (left[1], right[1]), shared, node)
     on = node.args.get("on")
     condition = TRUE if on is None else bind_condition(on, Place(context, both, "ON"))
+    if moved:
+        condition = conjunction([*moved, *parts_of(condition)])
     if time is None:
         plan = made(left[0], right[0], kind, condition)
     else:
@@ -48,6 +58,18 @@ def join(left: Relation, node: exp.Join, context: Context, relation: Callable[[e
 def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:
     """The join of two inputs that have no name in common."""
     return window_join(left, right, kind, condition) or Join(left, right, kind, condition)
+
+
+def _lateral(
+    left: Relation, node: exp.Lateral, context: Context, relation: Callable[[exp.Expression, Context], Relation]
+) -> tuple[Relation, list[Scalar]]:
+    """LATERAL (SELECT …): the query without what it says of the rows on its left, and that as conditions."""
+    named = exp.Subquery(this=node.this.this, alias=node.args.get("alias"))
+    plan, scope = relation(named, replace(context, outer=Outer(left[1], context.outer)))
+    below, conditions = pulled(plan, node, repeats=False)
+    right, scope = apart((below, scope), left[0])
+    names = dict(zip(below.schema.names, right.schema.names, strict=True))
+    return (right, scope), [outward(c, names) for c in conditions]
 
 
 def apart(relation: Relation, other: LogicalPlan) -> Relation:

@@ -1,4 +1,4 @@
-"""LATERAL TABLE(f(x)): a table function joined to the rows that give its arguments."""
+"""LATERAL TABLE(f(x)) and UNNEST(x): a table function joined to the rows that give its arguments."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import INT, Column, Schema
 from planner.binder import literals, pool, refusals
 from planner.binder.calls import user_arguments, user_function
-from planner.binder.scalars import bind_condition
+from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope, distinct_names
 from planner.catalog import Catalog, Function
 from planner.logical import Filter, LogicalPlan, TableFunction, Values
 from planner.scalar import Call, Literal, is_deterministic
+from udf.unnest import UNNEST, WITH_ORDINALITY, unnested_columns
 from udf.user import Kind, columns_of
 
 # What a table function in FROM is joined to when nothing stands before it: one row, whose column has no name.
@@ -32,6 +33,8 @@ def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
     """Whether a table function is joined. UnknownObject where the text says so and there is none of that name."""
     if not isinstance(join, exp.Join):
         return False
+    if isinstance(join.this, exp.Unnest):
+        return True
     called = join.this.this if isinstance(join.this, exp.Lateral) else None
     if isinstance(called, exp.Anonymous) and user_function(called, catalog) is None:
         spelled = called.meta.get("name", called.name)
@@ -69,9 +72,37 @@ def join(plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context) -> t
     return Filter(joined, condition, context.salt((condition,))), reach
 
 
+def _unnested(
+    plan: LogicalPlan, scope: Scope, node: exp.Unnest, context: Context, *, outer: bool
+) -> tuple[LogicalPlan, Scope]:
+    """UNNEST(array, multiset or map) [WITH ORDINALITY]."""
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Subquery):
+        hint = "join the results of several: UNNEST(a) AS x CROSS JOIN UNNEST(b) AS y"
+        raise UnsupportedError("UNNEST takes one value", hint=hint, position=position_of(node))
+    value = bind_scalar(node.expressions[0], Place(context, scope, "UNNEST"))
+    ordinality = bool(node.args.get("offset"))
+    given = unnested_columns(value.type, ordinality=ordinality)
+    if given is None:
+        message = f"UNNEST takes an array, a multiset or a map, but '{value}' is {value.type}"
+        raise PlanError(message, position=position_of(node.expressions[0]))
+    name = WITH_ORDINALITY if ordinality else UNNEST
+    call = Call(name, (value,), value.type, is_deterministic(value), position_of(node))
+    fresh = distinct_names((c.name for c in given), plan.schema.names)
+    columns = tuple(Column(n, c.type) for n, c in zip(fresh, given, strict=True))
+    made = TableFunction(plan, call, columns, outer, context.salt((call,)))
+    return made, Scope(scope.fields + _fields(node, "UNNEST", [c.name for c in given], _padded(columns, outer)))
+
+
+def _padded(columns: tuple[Column, ...], outer: bool) -> tuple[Column, ...]:
+    """The function's columns as they are behind it: NULL at times where rows without any come, too."""
+    return tuple(Column(c.name, c.type.with_nullable(True)) for c in columns) if outer else columns
+
+
 def _joined(
     plan: LogicalPlan, scope: Scope, node: exp.Expression, context: Context, *, outer: bool
 ) -> tuple[LogicalPlan, Scope]:
+    if isinstance(node, exp.Unnest):
+        return _unnested(plan, scope, node, context, outer=outer)
     found = table_function(node, context.catalog)
     assert found is not None
     function, called = found
@@ -84,10 +115,10 @@ def _joined(
     columns = tuple(Column(n, kind) for n, (_, kind) in zip(fresh, given, strict=True))
     salt = context.salt((call,))
     made = TableFunction(plan, call, columns, outer, salt)
-    return made, Scope(scope.fields + _fields(node, function, [n for n, _ in given], columns))
+    return made, Scope(scope.fields + _fields(node, function.display, [n for n, _ in given], columns))
 
 
-def _fields(node: exp.Expression, function: Function, own: list[str], columns: tuple[Column, ...]) -> tuple[Field, ...]:
+def _fields(node: exp.Expression, name: str, own: list[str], columns: tuple[Column, ...]) -> tuple[Field, ...]:
     """The function's columns as the query names them: AS t(a, b), else as the function does."""
     alias = node.args.get("alias")
     given = [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
@@ -97,6 +128,6 @@ def _fields(node: exp.Expression, function: Function, own: list[str], columns: t
             detail=f"the columns are {', '.join(own)}",
             position=position_of(node),
         )
-    relation = (node.alias,) if node.alias else (function.display,)
+    relation = (node.alias,) if node.alias else (name,)
     pairs = zip(given or own, columns, strict=True)
     return tuple(Field(relation, name, pool.column(c.name, c.type)) for name, c in pairs)

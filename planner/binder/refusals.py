@@ -166,7 +166,6 @@ def _flag(node: exp.Expression, clause: str, word: str) -> bool:
 
 _RELATIONS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Lateral: ("LATERAL", "use scalar functions"),
-    exp.Unnest: ("UNNEST", "send one event for each element"),
 }
 
 

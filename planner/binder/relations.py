@@ -267,14 +267,14 @@ def _joined(source: exp.Expression, joined: Iterable[exp.Join], context: Context
         if laterals.is_lateral_join(node, context.catalog):
             plan, scope = laterals.join(plan, scope, node, context)
         else:
-            plan, scope = joins.join((plan, scope), node, context, lambda n: _relation(n, context))
+            plan, scope = joins.join((plan, scope), node, context, _relation)
     return plan, scope
 
 
 def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
     """What stands in FROM: its plan and the columns that it brings into reach."""
     refusals.check_clauses(node)
-    if laterals.table_function(node, context.catalog) is not None:
+    if isinstance(node, exp.Unnest) or laterals.table_function(node, context.catalog) is not None:
         return laterals.alone(node, context)
     name: tuple[str, ...] = (node.alias,) if node.alias else ()
     match node:
