@@ -297,16 +297,13 @@ class Grouping:
             raise PlanError(f"{node.name} names another window than GROUP BY does", position=position_of(node))
         if role == window_groups.PROCTIME_ROLE:
             return function_call("PROCTIME", (), node)
-        column = self._window_columns()[role]
+        assert self.legacy is not None
+        column = window_columns(self.input.schema, self.legacy.time_column, self.window)[role]
         if role == window_groups.ROWTIME_ROLE and column.type.is_proctime:
             hint = f"use {window}_PROCTIME"
             raise PlanError("a window of processing time has no row time", hint=hint, position=position_of(node))
         self.results.add(column.name)
         return pool.column(column.name, column.type)
-
-    def _window_columns(self) -> tuple[Column, ...]:
-        assert self.legacy is not None
-        return window_columns(self.input.schema, self.legacy.time_column, self.window)
 
     def _named_window(self, window: str, node: exp.Expression) -> Window:
         return window_groups.group_window(window, node, Place(self.context, self.place.scope, "GROUP BY"))

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import Root
+from parser.types import Column, Root, Schema
 from planner.binder import pool
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Place, distinct_names
@@ -103,7 +103,22 @@ def with_bound(plan: LogicalPlan, role: int, taken: Sequence[str] = ()) -> tuple
             others = plan.inputs[1 - side]
             below, name = with_bound(plan.inputs[side], role, (*taken, *others.schema.names))
             return plan.with_inputs([others, below] if side else [below, others]), name
+        case Union():
+            return _in_all(plan, role, taken)
     raise AssertionError("there is no window below")
+
+
+def _in_all(plan: Union, role: int, taken: Sequence[str]) -> tuple[LogicalPlan, str]:
+    """Every branch with the bound behind its columns."""
+    (name,) = distinct_names((WINDOW_COLUMNS[role],), (*plan.schema.names, *taken))
+    branches = []
+    for branch in plan.branches:
+        below, inner = with_bound(branch, role)
+        (own,) = distinct_names((WINDOW_COLUMNS[role],), branch.schema.names)
+        items = ((n, pool.column(n, branch.schema.type(n))) for n in branch.schema.names)
+        branches.append(Project(below, (*items, (own, pool.column(inner, below.schema.type(inner))))))
+    kind = branches[0].schema.columns[-1].type
+    return Union(tuple(branches), Schema((*plan.schema.columns, Column(name, kind)))), name
 
 
 def _handed_on(
