@@ -12,8 +12,9 @@ from parser.types import Column
 from planner.logical import AggregateCall
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import truth
-from sqlengine.operators.base import ERROR_PORT, Output
+from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.operators.distinct_values import DistinctValues, plain_function
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
 from udf.accumulators import empty_accumulator
@@ -24,12 +25,19 @@ from udf.vector import Errors, Vector, merge_errors
 class Accumulators:
     """`calls` over rows of one input. `retract`: rows are taken back, too. The columns are to be among the values of the
     table that `attach` gets. A row for which an aggregate of a user fails leaves by the error port, in the name of
-    `owner`, and counts for no call that comes behind that."""
+    `owner`, and counts for no call that comes behind that.
 
-    def __init__(self, calls: Sequence[AggregateCall], owner: str = "", *, retract: bool = False) -> None:
+    `tabled`: the values that DISTINCT calls have seen stand in tables of their own, by what `open_tables` gets."""
+
+    def __init__(
+        self, calls: Sequence[AggregateCall], owner: str = "", *, retract: bool = False, tabled: bool = False
+    ) -> None:
         self.calls = calls
         self._owner = owner
-        self._bound = [_bind(call, retract) for call in calls]
+        plain = {i: name for i, c in enumerate(calls) if tabled and (name := plain_function(c)) is not None}
+        self._bound = [_bind(replace(c, function=plain.get(i, c.function)), retract) for i, c in enumerate(calls)]
+        self._tabled = plain.keys()
+        self._distinct: dict[int, DistinctValues] = {}
 
     @property
     def columns(self) -> list[Column]:
@@ -40,19 +48,33 @@ class Accumulators:
         self._table = table
         self._counters = counters
 
+    def open_tables(self, context: Context) -> None:
+        """Comes after `attach`, where there are `tabled` calls."""
+        tabled = {i: self.calls[i] for i in self._tabled}
+        self._distinct = {i: DistinctValues(context, f"distinct {i}", self._table, c) for i, c in tabled.items()}
+
     def change(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
         """Adds the rows to the accumulators at `slots`, then takes those of `back` out of them."""
         good = np.ones(batch.num_rows, np.bool_)
         for i, (call, bound) in enumerate(zip(self.calls, self._bound, strict=True)):
             values = None if call.argument is None else batch.column(call.argument)
             chosen, accumulator = _selected(call, batch) & good, self._accumulator(i)
-            found = [bound.update(accumulator, slots, values, chosen if back is None else chosen & ~back)]
+            added = self._once(i, batch, slots, chosen if back is None else chosen & ~back, 1)
+            found = [bound.update(accumulator, slots, values, added)]
             if back is not None:
-                found.append(bound.retract(accumulator, slots, values, chosen & back))
+                found.append(bound.retract(accumulator, slots, values, self._once(i, batch, slots, chosen & back, -1)))
             for errors in found:
                 if errors is not None:
                     good &= ~errors.mask
                     output.append((ERROR_PORT, self.failed(batch, call, errors)))
+
+    def _once(self, i: int, batch: Batch, slots: IntArray, rows: BoolArray, sign: int) -> BoolArray:
+        """Of the chosen rows those that count: for a DISTINCT call one for each value that comes or goes."""
+        if i not in self._distinct:
+            return rows
+        argument = self.calls[i].argument
+        assert argument is not None
+        return self._distinct[i].turn(slots, batch.column(argument), rows, sign)
 
     def results(self, slots: IntArray) -> list[Vector]:
         """The value of each call at `slots`."""

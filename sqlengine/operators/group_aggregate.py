@@ -38,7 +38,7 @@ class GroupAggregateOperator:
     def __init__(self, node: GroupAggregate, owner: str = "") -> None:
         self._node = node
         self._retracts = bool(node.input.changes)
-        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts, tabled=not node.ttl_ms)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -48,6 +48,7 @@ class GroupAggregateOperator:
         values = Schema((*numbers, *self._accumulators.columns))
         self._table: KeyedTable = context.table("groups", keys, values, keys.names)
         self._accumulators.attach(self._table, context.counters)
+        self._accumulators.open_tables(context)
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []

@@ -86,9 +86,12 @@ class KeyedTable:
     def __len__(self) -> int:
         return len(self._index)
 
-    def slots_for(self, keys: Sequence[pa.Array], num_rows: int, insert: bool = True) -> tuple[IntArray, BoolArray]:
+    def slots_for(
+        self, keys: Sequence[pa.Array], num_rows: int, insert: bool = True, buckets: IntArray | None = None
+    ) -> tuple[IntArray, BoolArray]:
         """The slot of each row's key, and True at the first row of each key that was inserted. Keys are arrays by the
-        key schema. Without `insert`, -1 for keys that are not there."""
+        key schema. Without `insert`, -1 for keys that are not there. `buckets`: those of the rows, where the columns of
+        the exchange are not among the keys."""
         columns = [key_column(c.type, k) for c, k in zip(self.keys, keys, strict=True)]
         hashes = hash_rows(columns, num_rows)
 
@@ -103,7 +106,7 @@ class KeyedTable:
 
         slots, is_new = self._index.find(hashes, same, create if insert else None)
         if insert:
-            self._register(keys, slots, np.flatnonzero(is_new))
+            self._register(keys, slots, np.flatnonzero(is_new), buckets)
         return slots, is_new
 
     def key_arrays(self, slots: IntArray) -> list[pa.Array]:
@@ -114,6 +117,12 @@ class KeyedTable:
     def arrivals(self) -> IntArray:
         """By slot, the arrival number of its key."""
         return self._sequence
+
+    def identities(self, slots: IntArray) -> tuple[IntArray, IntArray]:
+        """A number that each of the rows keeps as long as it is there, wherever it is loaded, and its bucket: what rows of
+        another table name it by."""
+        buckets = self._bucket[slots].astype(np.int64)
+        return self._sequence[slots] * 256 + buckets, buckets
 
     def array(self, name: str, slots: IntArray) -> pa.Array:
         """A key or value column at `slots`."""
@@ -243,14 +252,17 @@ class KeyedTable:
         self._alive[slots] = True
         return slots
 
-    def _register(self, keys: Sequence[pa.Array], slots: IntArray, first: IntArray) -> None:
+    def _register(self, keys: Sequence[pa.Array], slots: IntArray, first: IntArray, buckets: IntArray | None) -> None:
         """Gives the keys inserted by the rows `first` their arrival numbers and buckets."""
         if len(first) == 0:
             return
         new = slots[first]
-        index = pa.array(first)
-        parts = [keys[self.keys.index(e)].take(index) for e in self.exchange]
-        self._bucket[new] = buckets_of([self.keys.type(e) for e in self.exchange], parts, len(first))
+        if buckets is None:
+            index = pa.array(first)
+            parts = [keys[self.keys.index(e)].take(index) for e in self.exchange]
+            self._bucket[new] = buckets_of([self.keys.type(e) for e in self.exchange], parts, len(first))
+        else:
+            self._bucket[new] = buckets[first]
         self._sequence[new] = np.arange(self._next_sequence, self._next_sequence + len(first))
         self._next_sequence += len(first)
         self._touch(new)
