@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -15,44 +15,62 @@ from planner.binder.scope import Context, Field, Outer, Place, Scope, distinct_n
 from planner.logical import Join, JoinKind, LogicalPlan, Project, parts_of
 from planner.rewrite import conjunction, references
 from planner.scalar import ColumnRef, Scalar
+from planner.settings import duration_ms
 from planner.window_roles import window_join
 
 # A plan, and the columns of it that can be named.
 Relation = tuple[LogicalPlan, Scope]
+BindRelation = Callable[[exp.Expression, Context], Relation]
 TRUE = literals.boolean(True)
 
 
-def join(
-    left: Relation, node: exp.Join, context: Context, relation: Callable[[exp.Expression, Context], Relation]
-) -> Relation:
-    """`left` joined to what `node` names; `relation` binds that."""
-    time = temporals.version_of(node)
-    named = node.this
-    if time is not None:
-        named = node.this.copy()
-        named.set("version", None)
-    lateral = named if isinstance(named, exp.Lateral) and isinstance(named.this, exp.Subquery) else None
-    moved: list[Scalar] = []
-    if lateral is not None:
-        right, moved = _lateral(left, lateral, context, relation)
-    else:
-        right = apart(relation(named, context), left[0])
+def join(left: Relation, node: exp.Join, context: Context, relation: BindRelation, ttls: Mapping[str, int]) -> Relation:
+    """`left` joined to what `node` names; `relation` binds that. `ttls`: how long rows of relations are kept, in ms."""
+    right, moved = _right(left, node, context, relation)
     kind = JoinKind(node.args.get("side") or "INNER")
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
-    if shared:
-        equal = [function_call("=", (a, b), node) for a, b in shared.values()]
-        plan = made(left[0], right[0], kind, conjunction(equal))
-        return _merged(plan, kind, (left[1], right[1]), shared, node)
-    on = node.args.get("on")
-    condition = TRUE if on is None else bind_condition(on, Place(context, both, "ON"))
-    if moved:
-        condition = conjunction([*moved, *parts_of(condition)])
+    parts = [*moved, *(function_call("=", pair, node) for pair in shared.values())]
+    if node.args.get("on") is not None:
+        parts += parts_of(bind_condition(node.args["on"], Place(context, both, "ON")))
+    condition = conjunction(parts) if parts else TRUE
+    time = temporals.version_of(node)
     if time is None:
         plan = made(left[0], right[0], kind, condition)
     else:
         plan = temporals.made(left[0], right[0], kind, condition, time, left[1], context)
-    return plan, typed(both, plan)
+    if isinstance(plan, Join):
+        plan = replace(plan, ttls_ms=(_ttl(left[1], ttls), _ttl(right[1], ttls)))
+    return _merged(plan, kind, (left[1], right[1]), shared, node) if shared else (plan, typed(both, plan))
+
+
+def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelation) -> tuple[Relation, list[Scalar]]:
+    """What is joined, and conditions that stood within it."""
+    named = node.this
+    if isinstance(named, exp.Lateral) and isinstance(named.this, exp.Subquery):
+        return _lateral(left, named, context, relation)
+    if temporals.version_of(node) is not None:
+        named = named.copy()
+        named.set("version", None)
+    return apart(relation(named, context), left[0]), []
+
+
+def state_ttls(node: exp.Select) -> Mapping[str, int]:
+    """By relation, how long its rows are kept in ms: the hints STATE_TTL('t' = '1 h'). PlanError for what is no time."""
+    hint = node.args.get("hint")
+    found: dict[str, int] = {}
+    for call in hint.expressions if hint is not None else ():
+        for setting in call.expressions if call.name.upper() == "STATE_TTL" else ():
+            if isinstance(setting, exp.EQ):
+                name, value = setting.this.name, setting.args["expression"].name
+                found.setdefault(name, duration_ms({name: value}, name))
+    return found
+
+
+def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
+    """That of the only relation of a side; None where nothing is said."""
+    names = {f.relation[-1] for f in scope.fields if f.relation}
+    return ttls.get(names.pop()) if len(names) == 1 else None
 
 
 def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:
@@ -61,7 +79,7 @@ def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scala
 
 
 def _lateral(
-    left: Relation, node: exp.Lateral, context: Context, relation: Callable[[exp.Expression, Context], Relation]
+    left: Relation, node: exp.Lateral, context: Context, relation: BindRelation
 ) -> tuple[Relation, list[Scalar]]:
     """LATERAL (SELECT …): the query without what it says of the rows on its left, and that as conditions."""
     named = exp.Subquery(this=node.this.this, alias=node.args.get("alias"))

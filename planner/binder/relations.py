@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -186,7 +187,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     plan: LogicalPlan = _NOTHING
     scope = Scope()
     if source is not None:
-        plan, scope = _joined(source.this, node.args.get("joins") or (), context)
+        plan, scope = _joined(source.this, node.args.get("joins") or (), context, joins.state_ttls(node))
     subqueries = Subqueries(scope, context, bind_query)
     where = node.args.get("where")
     if where is not None:
@@ -260,14 +261,19 @@ def _starred(node: exp.Expression, scope: Scope) -> tuple[Field, ...] | None:
     return None
 
 
-def _joined(source: exp.Expression, joined: Iterable[exp.Join], context: Context) -> tuple[LogicalPlan, Scope]:
-    """A relation and all that is joined to it, from the left."""
+def _joined(
+    source: exp.Expression,
+    joined: Iterable[exp.Join],
+    context: Context,
+    ttls: Mapping[str, int] = MappingProxyType({}),
+) -> tuple[LogicalPlan, Scope]:
+    """A relation and all that is joined to it, from the left. `ttls`: how long rows of relations are kept, in ms."""
     plan, scope = _relation(source, context)
     for node in joined:
         if laterals.is_lateral_join(node, context.catalog):
             plan, scope = laterals.join(plan, scope, node, context)
         else:
-            plan, scope = joins.join((plan, scope), node, context, _relation)
+            plan, scope = joins.join((plan, scope), node, context, _relation, ttls)
     return plan, scope
 
 

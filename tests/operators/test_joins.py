@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -182,7 +182,7 @@ def left_over(told: Sequence[tuple[int, Row]]) -> Counter[Row]:
     return +found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(cases, steps, st.integers(2, 9), st.integers(0, 9))
 def test_a_join_is_that_of_the_rows_that_are_there(
     case: Case, given_steps: list[tuple[int, bool, int, Row]], most: int, restart: int
@@ -241,3 +241,22 @@ B, B2 = (7, "a", 1), (7, "a", 2)
 )
 def test_kinds_are_those_of_flink(kind: JoinKind, told: list[Change], wanted: list[str]) -> None:
     assert changelog(kind, told) == wanted
+
+
+def test_rows_are_kept_as_long_as_their_side_says() -> None:
+    node = Join(
+        Source(LEFT, Changes.NONE),
+        Source(RIGHT, Changes.NONE),
+        JoinKind.INNER,
+        call("=", "k", "rk"),
+        ttl_ms=100,
+        ttls_ms=(None, 1_000),
+    )
+    operator = JoinOperator(node)
+    operator.open(Memory())
+    found = []
+    for at, port, row in [(0, 0, A), (0, 1, B), (99, 1, B), (150, 1, B), (900, 0, A), (1_200, 0, A2)]:
+        ((_, batch),) = batches([(port, INSERT, row)], 1)
+        ((_, out),) = operator.process(port, replace(batch, proctime=at))
+        found.append(out.num_rows)
+    assert found == [0, 1, 1, 0, 3, 0]
