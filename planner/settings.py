@@ -15,6 +15,7 @@ MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
 STATE_TTL: Final = "table.exec.state.ttl"
+LATE_ROWS: Final = "job.late-rows"
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -29,16 +30,23 @@ _DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
 def configured(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with mini-batch and the time to live of state as the settings say. PlanError for a wrong value."""
+    """The plan with mini-batch, the time to live of state and what becomes of late rows as the settings say. PlanError for
+    a wrong value."""
     row_by_row = not flag(settings, MINI_BATCH, default=True)
     ttl_ms = duration_ms(settings, STATE_TTL)
-    if not row_by_row and not ttl_ms:
+    tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
+    if not row_by_row and not ttl_ms and not tells_late:
         return plan
 
     def set_up(node: LogicalPlan) -> LogicalPlan:
         if not isinstance(node, Stateful):
             return node
-        return replace(node, row_by_row=(row_by_row or node.row_by_row) and node.folds, ttl_ms=node.ttl_ms or ttl_ms)
+        return replace(
+            node,
+            row_by_row=(row_by_row or node.row_by_row) and node.folds,
+            ttl_ms=node.ttl_ms or ttl_ms,
+            tells_late=tells_late and node.judges_lateness,
+        )
 
     changed = transform(plan, set_up)
     assert isinstance(changed, type(plan))

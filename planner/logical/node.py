@@ -112,7 +112,8 @@ class LogicalPlan:
 @dataclass(frozen=True, kw_only=True)
 class Stateful(LogicalPlan):
     """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change is folded into another
-    (mini-batch is off). `ttl_ms`: how long a key that nobody touches is kept, 0 for ever."""
+    (mini-batch is off). `ttl_ms`: how long a key that nobody touches is kept, 0 for ever. `tells_late`: late rows become
+    dead letters."""
 
     stateful: ClassVar[bool] = True
     # Whether what comes out depends on where a batch ends, so that `row_by_row` has a meaning.
@@ -123,13 +124,17 @@ class Stateful(LogicalPlan):
         """It makes its changes itself, and could make them so."""
         return True
 
+    # Whether rows may be late: too late for what the operation waits for.
+    judges_lateness: ClassVar[bool] = False
+
     row_by_row: bool = False
     ttl_ms: int = 0
+    tells_late: bool = False
 
     @property
     def identity(self) -> tuple[str, ...]:
         extra = (*(("row by row",) if self.row_by_row else ()), *((f"ttl {self.ttl_ms}",) if self.ttl_ms else ()))
-        return (*super().identity, *extra)
+        return (*super().identity, *extra, *(("late rows",) if self.tells_late else ()))
 
 
 def keys_within(keys: tuple[Names, ...], by: Names) -> tuple[Names, ...]:

@@ -18,6 +18,7 @@ class WindowRank(Rank):
     end, which are among the columns of the partition."""
 
     folds: ClassVar[bool] = False
+    judges_lateness: ClassVar[bool] = True
 
     bounds: tuple[str, str] = ("", "")
 
@@ -41,6 +42,8 @@ class WindowRank(Rank):
 class WindowJoin(BinaryJoin):
     """Pairs of rows of the same window, once it is over. `starts` and `ends`: its bounds, left and right. Time attributes
     stay what they are."""
+
+    judges_lateness: ClassVar[bool] = True
 
     starts: tuple[str, str] = ("", "")
     ends: tuple[str, str] = ("", "")

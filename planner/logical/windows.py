@@ -70,6 +70,7 @@ class SessionAssign(Stateful):
 
     folds: ClassVar[bool] = False
     whole: ClassVar[bool] = True
+    judges_lateness: ClassVar[bool] = True
 
     input: LogicalPlan
     window: Session
@@ -132,6 +133,7 @@ class WindowAggregate(Stateful):
     window is over. `session`: the rows carry no window columns, but a time from which sessions by `keys` are made."""
 
     folds: ClassVar[bool] = False
+    judges_lateness: ClassVar[bool] = True
 
     input: LogicalPlan
     keys: tuple[str, ...]

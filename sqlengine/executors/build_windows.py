@@ -23,9 +23,9 @@ def window_operator(plan: Windowed, owner: str) -> Operator:
         case WindowAssign():
             return WindowAssignOperator(plan)
         case SessionAssign():
-            return SessionAssignOperator(plan)
+            return SessionAssignOperator(plan, owner)
         case WindowRank():
-            return WindowRankOperator(plan)
+            return WindowRankOperator(plan, owner)
         case WindowJoin():
             return WindowJoinOperator(plan, owner)
         case EmittingAggregate():

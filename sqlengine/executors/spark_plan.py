@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from parser.errors import UnsupportedError
-from planner.logical import LogicalPlan, Scan, Union, Values, WindowAggregate
+from planner.logical import EmittingAggregate, LogicalPlan, Scan, Union, Values, WindowAggregate
 from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.executors.spark_fragment import Fragment, Input
 from sqlengine.executors.spark_worker import Exchange
@@ -47,7 +47,7 @@ def _keyed(plan: PhysicalPlan) -> set[str]:
     keyed: set[str] = set()
     for node in plan.in_order:
         stateful = isinstance(node.plan, LogicalPlan) and node.plan.stateful
-        if stateful and not isinstance(node.plan, WindowAggregate):
+        if stateful and (not isinstance(node.plan, WindowAggregate) or isinstance(node.plan, EmittingAggregate)):
             raise UnsupportedError(f"{type(node.plan).__name__} is not supported on Spark yet", hint=_HINT)
         if stateful and node.id in keyed:
             raise UnsupportedError(

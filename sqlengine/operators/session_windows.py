@@ -13,6 +13,7 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
+from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
 from sqlengine.operators.window_assign import timed, timestamps
 from sqlengine.operators.window_results import Fired, rows_of
@@ -34,10 +35,12 @@ class SessionAggregateOperator:
         self._node, self._window = node, node.session
         self._clock = WindowClock(node.input.schema.type(node.session.time_column), node.session.zone)
         self._retracts = bool(node.input.changes)
+        self._late = LateRows(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
+        self._late.open(context)
         keys = self._node.input.schema.select(self._node.keys)
         values = [*((Column(_ROWS, _NUMBER),) if self._retracts else ()), *self._accumulators.columns]
         self._sessions = Sessions(context, keys, values, self._clock, self._window.gap_ms)
@@ -71,7 +74,7 @@ class SessionAggregateOperator:
                 counts = self._table.columns[_ROWS].view(np.int64)
                 counts[slots] += counts[others]
             self._sessions.remove(others)
-        self._counters["late_rows"] += batch.num_rows - len(found.rows)
+        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
         if len(found.rows) < batch.num_rows:
             batch = batch.take(found.rows)
         back = takes_back(batch) if self._retracts else None
@@ -92,12 +95,14 @@ class SessionAggregateOperator:
 class SessionAssignOperator:
     """Keeps rows until their session is over; then they go out with its bounds, in the order in which they came."""
 
-    def __init__(self, node: SessionAssign) -> None:
+    def __init__(self, node: SessionAssign, owner: str = "") -> None:
         self._node = node
+        self._late = LateRows(node, owner)
         self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
+        self._late.open(context)
         source = self._node.input.schema
         keys = source.select(self._node.window.keys)
         self._sessions = Sessions(context, keys, (), self._clock, self._node.window.gap_ms)
@@ -111,13 +116,14 @@ class SessionAssignOperator:
         )
 
     def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
         self._sessions.refresh()
         if batch.num_rows:
-            self._keep(batch)
+            self._keep(batch, output)
         due = self._sessions.due(self._clock.now(batch))
         if not len(due):
-            return [(0, batch.tick(self._node.schema))]
-        output: Output = [(0, self._fire(batch, due))]
+            return [*output, (0, batch.tick(self._node.schema))]
+        output.append((0, self._fire(batch, due)))
         self._sessions.remove(due)
         return output
 
@@ -126,11 +132,11 @@ class SessionAssignOperator:
 
     def close(self) -> None: ...
 
-    def _keep(self, batch: Batch) -> None:
+    def _keep(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
         keys = [batch.column(k) for k in self._node.window.keys]
         found = self._sessions.assign(keys, times, self._clock.before(batch))
-        self._counters["late_rows"] += batch.num_rows - len(found.rows)
+        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
         self._move(found)
         rows = batch.take(found.rows)
         kinds = np.zeros(rows.num_rows, np.int64) if rows.kinds is None else rows.kinds.astype(np.int64)

@@ -10,6 +10,7 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
+from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.window_results import Fired, rows_of
 from sqlengine.operators.window_times import clock_below, is_aligned
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -38,10 +39,11 @@ class WindowAggregateOperator:
         self._clock = clock_below(node.input)
         self._aligned = is_aligned(node.input)
         self._retracts = bool(node.input.changes)
+        self._late = LateRows(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
 
     def open(self, context: Context) -> None:
-        self._counters = context.counters
+        self._late.open(context)
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         start, end = Column(_START, _BOUND), Column(_END, _BOUND)
         numbers = [Column(n, _NUMBER) for n in (_FIRES, *((_ROWS,) if self._retracts else ()))]
@@ -72,7 +74,7 @@ class WindowAggregateOperator:
         in_time = fires > self._clock.before(batch)
         if not in_time.all():
             rows = np.flatnonzero(in_time)
-            self._counters["late_rows"] += batch.num_rows - len(rows)
+            self._late.drop(batch, np.flatnonzero(~in_time), output)
             batch, fires = batch.take(rows), fires[rows]
         bounds = (self._end,) if self._aligned else (self._end, self._start)
         keys = [batch.column(n) for n in (*bounds, *self._node.keys)]

@@ -14,6 +14,7 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import INSERT, UPDATE_AFTER, UPDATE_BEFORE, Kinds, differ, first_seen, plain
+from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.window_assign import timestamps
 from sqlengine.operators.window_times import clock_below
 from sqlengine.state.columns import milliseconds
@@ -34,10 +35,11 @@ class EmittingAggregateOperator:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
+        self._late = LateRows(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner)
 
     def open(self, context: Context) -> None:
-        self._counters = context.counters
+        self._late.open(context)
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         numbers = [Column(n, _NUMBER) for n in (_START, _FIRES, _TOLD, _TIMER, _CLEARS)]
         told = [Column(f"told#{i}", c.type.with_nullable(True)) for i, c in enumerate(self._node.aggregates)]
@@ -71,8 +73,9 @@ class EmittingAggregateOperator:
         """Adds rows that are not late; the slots that are to be told of at once."""
         fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
         before = self._clock.before(batch)
-        rows = np.flatnonzero(fires + self._node.lateness_ms > before)
-        self._counters["late_rows"] += batch.num_rows - len(rows)
+        in_time = fires + self._node.lateness_ms > before
+        rows = np.flatnonzero(in_time)
+        self._late.drop(batch, np.flatnonzero(~in_time), output)
         batch, fires, late = batch.take(rows), fires[rows], (fires <= before)[rows]
         keys = [batch.column(n) for n in (self._end, *self._node.keys)]
         slots, is_new = self._table.slots_for(keys, batch.num_rows)

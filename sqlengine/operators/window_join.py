@@ -13,6 +13,7 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.join_rows import PairCondition
+from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.window_rows import WindowRows
 from sqlengine.operators.window_times import clock_below
@@ -39,7 +40,7 @@ class WindowJoinOperator:
         self._node = node
         self._clock = clock_below(node.left)
         self._sides = tuple(
-            WindowRows(side.schema, node.keys(port), node.ends[port], self._clock)
+            WindowRows(side.schema, node.keys(port), node.ends[port], self._clock, LateRows(node, owner))
             for port, side in enumerate(node.inputs)
         )
         residual = node.conditions[1]
@@ -55,13 +56,13 @@ class WindowJoinOperator:
     def process(self, port: int, batch: Batch) -> Output:
         watermark, before = self._times.advance(port, batch)
         batch = replace(batch, watermark=watermark, row_watermarks=before)
+        output: Output = []
         if batch.num_rows:
-            self._sides[port].add(batch, self._clock.before(batch))
+            self._sides[port].add(batch, self._clock.before(batch), output)
         due = [side.due(self._clock.now(batch)) for side in self._sides]
         tick = batch.tick(self._node.schema)
         if not len(due[0]) and not len(due[1]):
-            return [(0, tick)]
-        output: Output = []
+            return [*output, (0, tick)]
         result = self._fire(tick, due, output)
         for side, slots in zip(self._sides, due, strict=True):
             side.table.remove(slots)

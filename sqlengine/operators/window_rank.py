@@ -10,6 +10,7 @@ import pyarrow as pa
 from planner.logical import WindowRank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
+from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.ordering import order
 from sqlengine.operators.window_rows import WindowRows
 from sqlengine.operators.window_times import clock_below
@@ -23,10 +24,10 @@ class WindowRankOperator:
     """Its rows (all +I) are ordered by the end of the window, then by the arrival of the partition, then by rank. Of rows
     that are equal in the order the first counts; of the last one by time, the last."""
 
-    def __init__(self, node: WindowRank) -> None:
+    def __init__(self, node: WindowRank, owner: str = "") -> None:
         self._node = node
         self._clock = clock_below(node.input)
-        self._rows = WindowRows(node.input.schema, node.partition, node.bounds[1], self._clock)
+        self._rows = WindowRows(node.input.schema, node.partition, node.bounds[1], self._clock, LateRows(node, owner))
         self._last_first = node.deduplicates and node.order[0].descending
         self._bound = _SMALLEST
 
@@ -34,13 +35,14 @@ class WindowRankOperator:
         self._rows.open(context, "rows")
 
     def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
         if batch.num_rows:
-            self._rows.add(batch, self._clock.before(batch))
+            self._rows.add(batch, self._clock.before(batch), output)
         due = self._rows.due(self._clock.now(batch))
         if len(due):
-            return [(0, self._fire(batch, due))]
+            return [*output, (0, self._fire(batch, due))]
         self._prune()
-        return [(0, batch.tick(self._node.schema))]
+        return [*output, (0, batch.tick(self._node.schema))]
 
     def timer(self) -> int | None:
         return self._clock.timer(self._rows.earliest())

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.window_times import WindowClock
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
@@ -23,26 +24,27 @@ class WindowRows:
     """Rows of `schema` with the end of their window in the column `end`; `keys` are the columns by which they come
     together. A row whose window was over before it came is late, dropped and counted (`late_rows`)."""
 
-    def __init__(self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock) -> None:
+    def __init__(self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock, late: LateRows) -> None:
         self.schema = schema
         self._exchange = tuple(keys)
         self._keys = tuple(dict.fromkeys(keys))
         self._rest = tuple(n for n in schema.names if n not in self._keys)
         self._end = end
         self._clock = clock
+        self._late = late
         self._generation = -1
 
     def open(self, context: Context, name: str) -> None:
-        self._counters = context.counters
+        self._late.open(context)
         identity = Schema((*self.schema.select(self._keys), Column(_NUMBER, _COUNT)))
         values = Schema((*self.schema.select(self._rest), Column(_FIRES, _COUNT)))
         self.table: KeyedTable = context.table(name, identity, values, self._exchange)
 
-    def add(self, batch: Batch, before: IntArray) -> None:
+    def add(self, batch: Batch, before: IntArray, output: Output) -> None:
         """Keeps rows; `before` is what had passed before each of them."""
         fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
         rows = np.flatnonzero(fires > before)
-        self._counters["late_rows"] += batch.num_rows - len(rows)
+        self._late.drop(batch, np.flatnonzero(fires <= before), output)
         batch, fires = batch.take(rows), fires[rows]
         keys = [batch.column(n) for n in self._keys]
         slots, _ = self.table.slots_for([*keys, pa.array(self._numbers(len(rows)))], len(rows))

@@ -14,6 +14,7 @@ from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
+from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.window_results import Fired, rows_of
 from sqlengine.operators.window_times import (
     clock_below,
@@ -61,10 +62,11 @@ class SlicedAggregateOperator:
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
         self._retracts = bool(node.input.changes)
+        self._late = LateRows(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
 
     def open(self, context: Context) -> None:
-        self._counters = context.counters
+        self._late.open(context)
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         end = Column(_END, timestamp(3).with_nullable(False))
         numbers = [Column(n, _NUMBER) for n in (_WINDOW, _FIRES, *((_ROWS,) if self._retracts else ()))]
@@ -99,7 +101,7 @@ class SlicedAggregateOperator:
         if not behind.any() and distance(self._window) <= self._window.size_ms:
             self._add(rows, output)
             return
-        rows, over, behind, before = self._in_time(rows, behind, before)
+        rows, over, behind, before = self._in_time(rows, behind, before, output)
         start = 0
         for cut in _cuts(over, behind, before):
             self._add(rows.part(start, cut), output)
@@ -107,7 +109,9 @@ class SlicedAggregateOperator:
             start = cut
         self._add(rows.part(start, rows.batch.num_rows), output)
 
-    def _in_time(self, rows: _Rows, behind: BoolArray, before: IntArray) -> tuple[_Rows, IntArray, BoolArray, IntArray]:
+    def _in_time(
+        self, rows: _Rows, behind: BoolArray, before: IntArray, output: Output
+    ) -> tuple[_Rows, IntArray, BoolArray, IntArray]:
         """The rows of which a window is not over, with the first of these; beside them when the one before that was over,
         whether it is one of theirs, and what had passed before them."""
         windows, fires, last = rows.windows.copy(), rows.fires.copy(), last_windows(self._window, rows.slices)
@@ -117,7 +121,7 @@ class SlicedAggregateOperator:
             fires[late] = self._clock.fires(windows[late])
             late = (fires <= before) & (windows <= last)
         keep = np.flatnonzero(windows <= last)
-        self._counters["late_rows"] += int((behind & (windows > last)).sum())
+        self._late.drop(rows.batch, np.flatnonzero(behind & (windows > last)), output)
         slices = rows.slices
         if isinstance(self._window, Cumulate):
             slices = np.where(behind, self._base(slices), slices)

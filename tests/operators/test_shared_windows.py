@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -195,3 +195,16 @@ def test_rows_with_their_session(gap_ms: int, seed: int) -> None:
         found, dropped = run(SessionAssign(delayed(SCHEMA, "ts", DELAY), window), given, size, restart)
         assert sorted(found, key=repr) == wanted
         assert dropped == late
+
+
+@pytest.mark.parametrize("window", [Hop("ts", 1_000, 2_000), Session("ts", 1_500, ("k",))], ids=str)
+def test_late_rows_become_dead_letters(window: Hop | Session) -> None:
+    plan = replace(by_session(window) if isinstance(window, Session) else shared(window), tells_late=True)
+    given = feed(1)
+    _, late = naive(given, window)
+    chain = Chain(operators(plan))
+    for i in range(0, len(given), 40):
+        chain.push(batch(given[i : i + 40]))
+    letters = [reason for b in chain.letters for reason in b.column("reason").to_pylist()]
+    assert late > 0
+    assert letters == ["late: its window was over"] * late
