@@ -54,7 +54,7 @@ def test_a_problem_has_the_place_in_the_text(user: User) -> None:
     status, headers, body = ask(user, "PUT", "/api/v1/jobs/x?file=rules/x.sql", text.encode())
     assert (status, headers["Content-Type"]) == (400, "application/problem+json")
     assert body == {
-        "type": "urn:sqlengine:PlanError",
+        "type": "urn:sqlengine:UnknownColumn",
         "title": "invalid statement",
         "status": 400,
         "message": "unknown column 'idd'",
