@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +13,9 @@ from planner.logical import LookupJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog import kinds_of, plain, takes_back
+from sqlengine.operators.changelog import Kinds, kinds_of, plain, takes_back
 from sqlengine.operators.join_rows import PairCondition, Told, assembled, keys_of, none_like
-from sqlengine.state.rows import RowsTable
+from sqlengine.state.rows import COUNT, RowsTable
 
 _ONLY = Column("#only", INT.with_nullable(False))
 
@@ -56,9 +57,38 @@ class _Dimension:
         return [batch.column(n) for n in self._unique]
 
 
+class _Sent:
+    """What has been given for the left rows that are there: a left row that is taken back takes that back, whatever the
+    table holds now."""
+
+    def __init__(self, node: LookupJoin) -> None:
+        self._schema = node.schema
+        self._left = len(node.left.schema)
+        self._exchange = tuple(f"{n}@" for n in node.keys(0))
+
+    def open(self, context: Context) -> None:
+        columns = self._schema.columns
+        key = Schema(tuple(Column(f"{c.name}@", c.type) for c in columns[: self._left]))
+        identity = Schema(columns[self._left :])
+        self._names = (*key.names, *identity.names)
+        self.rows = RowsTable(context, "sent", key, identity, Schema(()), self._exchange)
+
+    def put(self, columns: list[pa.Array], count: int) -> None:
+        self.rows.put(columns[: self._left], columns[self._left :], [], count)
+
+    def taken(self, batch: Batch) -> tuple[list[pa.Array], IntArray]:
+        """The rows that these left rows have been given, each with the number of its left row; they are forgotten."""
+        rows, slots = self.rows.matches(list(batch.columns), batch.num_rows)
+        columns = self.rows.arrays(self._names, slots)
+        gone = np.unique(self.rows.take(columns[: self._left], columns[self._left :], len(slots)))
+        gone = gone[gone >= 0]
+        self.rows.drop(gone[self.rows.table.columns[COUNT][gone] == 0])
+        return columns, rows
+
+
 class LookupJoinOperator:
-    """What the table holds when a left row comes counts: nothing is taken back when the table changes. (Who feeds it reads
-    the table first.) Time is that of the left side."""
+    """What the table holds when a left row comes counts: nothing is taken back when the table changes, and what a left row
+    was given goes with it. (Who feeds it reads the table first.) Time is that of the left side."""
 
     def __init__(self, node: LookupJoin, owner: str = "") -> None:
         self._node = node
@@ -67,9 +97,12 @@ class LookupJoinOperator:
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
         self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+        self._sent = _Sent(node) if node.left.changes else None
 
     def open(self, context: Context) -> None:
         self._table.open(context)
+        if self._sent is not None:
+            self._sent.open(context)
         if self._residual is not None:
             self._residual.open(context)
 
@@ -79,7 +112,11 @@ class LookupJoinOperator:
             if batch.num_rows:
                 self._table.change(batch)
         elif batch.num_rows:
-            self._meet(batch, output)
+            for part, back in _runs(batch) if self._sent is not None else [(batch, False)]:
+                if back:
+                    self._take_back(part, output)
+                else:
+                    self._meet(part, output)
         else:
             output.append((0, batch.tick(self._node.schema)))
         return output
@@ -99,6 +136,27 @@ class LookupJoinOperator:
             alone = np.setdiff1d(np.arange(batch.num_rows), rows)
             told.append(Told(alone, 1, alone, none_like(alone), kinds[alone]))
         columns, by, kinds = assembled(0, batch, self._table, told)
+        if self._sent is not None:
+            self._sent.put(columns, len(by))
+        self._tell(batch, columns, by, kinds, output)
+
+    def _take_back(self, batch: Batch, output: Output) -> None:
+        assert self._sent is not None
+        columns, by = self._sent.taken(batch)
+        self._tell(batch, columns, by, kinds_of(batch)[by], output)
+
+    def _tell(self, batch: Batch, columns: list[pa.Array], by: IntArray, kinds: Kinds, output: Output) -> None:
         made = Batch(self._node.schema, tuple(columns), len(by), batch.proctime, batch.watermark, seed=batch.seed)
         times = None if batch.row_watermarks is None else batch.row_watermarks[by]
         output.append((0, replace(made, kinds=plain(kinds), row_watermarks=times)))
+
+
+def _runs(batch: Batch) -> Iterator[tuple[Batch, bool]]:
+    """Consecutive rows that all come, or are all taken back."""
+    back = takes_back(batch)
+    if back is None:
+        yield batch, False
+        return
+    ends = [*(np.flatnonzero(np.diff(back)) + 1).tolist(), batch.num_rows]
+    for start, end in zip([0, *ends], ends, strict=False):
+        yield batch.slice(start, end - start), bool(back[start])

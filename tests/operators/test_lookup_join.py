@@ -1,0 +1,55 @@
+"""Look-ups: what the table holds then, and what was given goes with the row that it was given for."""
+
+from __future__ import annotations
+
+import pytest
+
+from parser.types import BOOLEAN, INT, STRING, Schema
+from planner.changelog import Changes
+from planner.logical import JoinKind, LookupJoin
+from planner.scalar import Call, ColumnRef
+from sqlengine.operators.lookup_join import LookupJoinOperator
+from tests.operators.test_joins import DELETE, INSERT, LEFT, RIGHT, UPDATE_AFTER, UPDATE_BEFORE, Change, Source, batches
+from tests.operators.windows import Memory
+
+A, B, B2 = (1, "a", 1), (7, "a", 5), (7, "a", 6)
+WANTED = [
+    "+I (1, 'a', 1, 7, 'a', 5)",
+    "+I (2, 'z', 1, None, None, None)",
+    "-U (1, 'a', 1, 7, 'a', 5)",
+    "+U (3, 'a', 1, 7, 'a', 6)",
+    "-D (3, 'a', 1, 7, 'a', 6)",
+]
+
+
+@pytest.mark.parametrize("most", [1, 10])
+@pytest.mark.parametrize("restart", [False, True])
+def test_what_was_given_is_taken_back(most: int, restart: bool) -> None:
+    equal = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
+    node = LookupJoin(Source(LEFT, Changes.ALL), Source(RIGHT, Changes.NONE), JoinKind.LEFT, equal, ("rid",))
+    told: list[Change] = [(1, INSERT, B), (0, INSERT, A), (0, INSERT, (2, "z", 1)), (1, INSERT, B2)]
+    told += [(0, UPDATE_BEFORE, A), (0, UPDATE_AFTER, (3, "a", 1)), (0, DELETE, (3, "a", 1))]
+    memory, operator = Memory(), LookupJoinOperator(node)
+    operator.open(memory)
+    found: list[str] = []
+    for port, batch in batches(told, most):
+        if restart:
+            memory, operator = Memory({n: t.dump() for n, t in memory.tables.items()}), LookupJoinOperator(node)
+            operator.open(memory)
+        for _, out in operator.process(port, batch):
+            kinds = [0] * out.num_rows if out.kinds is None else out.kinds.tolist()
+            rows = zip(*(c.to_pylist() for c in out.columns), strict=True)
+            found += [f"{('+I', '-U', '+U', '-D')[k]} {row}" for k, row in zip(kinds, rows, strict=True)]
+    assert found == WANTED
+
+
+def test_the_key_of_the_table_tells_its_rows_apart() -> None:
+    equal = Call("=", (ColumnRef("id", INT), ColumnRef("rid", INT)), BOOLEAN)
+    once, often = (
+        LookupJoin(
+            Source(LEFT, Changes.NONE, (frozenset({"id"}),)), Source(RIGHT, Changes.NONE), JoinKind.INNER, equal, key
+        )
+        for key in (("rid",), ("rk",))
+    )
+    assert (once.upsert_keys, often.upsert_keys) == ((frozenset({"id"}),), ())
+    assert once.schema == Schema((*LEFT, *RIGHT))
