@@ -135,8 +135,9 @@ class Grouping:
             start, end, time = self.window
             try:
                 if self.legacy is not None:
-                    settings = self.context.settings
-                    return window_groups.legacy_aggregate(below, keys, calls, (start, end, time), self.legacy, settings)
+                    return window_groups.legacy_aggregate(
+                        below, keys, calls, (start, end, time), self.legacy, self.context
+                    )
                 return window_groups.aggregated(below, keys, calls, (start, end, time))
             except PlanError as error:
                 raise error.at(self.position) from None
@@ -293,12 +294,12 @@ class Grouping:
         return self._mark("mark", values) if known is None else pool.column(known, _MARK)
 
     def _bound(self, window: str, role: int, node: exp.Expression) -> Scalar:
-        if self._named_window(window, node) != self.legacy:
+        named = self._named_window(window, node)
+        if named != self.legacy:
             raise PlanError(f"{node.name} names another window than GROUP BY does", position=position_of(node))
         if role == window_groups.PROCTIME_ROLE:
             return function_call("PROCTIME", (), node)
-        assert self.legacy is not None
-        column = window_columns(self.input.schema, self.legacy.time_column, self.window)[role]
+        column = window_columns(self.input.schema, named.time_column, self.window)[role]
         if role == window_groups.ROWTIME_ROLE and column.type.is_proctime:
             hint = f"use {window}_PROCTIME"
             raise PlanError("a window of processing time has no row time", hint=hint, position=position_of(node))

@@ -13,7 +13,7 @@ from parser.errors import PlanError, UnsupportedError
 from parser.types import Column, Root, Schema
 from planner.binder import pool
 from planner.binder.scalars import bind_scalar
-from planner.binder.scope import Place, distinct_names
+from planner.binder.scope import Context, Place, distinct_names
 from planner.binder.windows import check_time_attribute, positive
 from planner.logical import (
     WINDOW_COLUMNS,
@@ -302,9 +302,10 @@ def legacy_aggregate(
     calls: tuple[AggregateCall, ...],
     names: tuple[str, str, str],
     window: Window,
-    settings: Mapping[str, str],
+    context: Context,
 ) -> LogicalPlan:
     """The aggregate that groups by a window function. Settings may say that it tells of windows more than once."""
+    settings = context.settings
     early, late = (_delay(settings, f"table.exec.emit.{which}-fire") for which in ("early", "late"))
     if early is not None or late is not None:
         return _emitting(below, keys, calls, names, window, (early, late, duration_ms(settings, _LATENESS)))
