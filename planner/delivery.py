@@ -22,11 +22,13 @@ MATERIALIZE_VALUES = ("AUTO", "NONE", "FORCE")
 
 
 class Takes(Enum):
-    """Which changes a table takes: new rows only; also +U and -D by its primary key; or all, -U among them."""
+    """Which changes a table takes: new rows only; also +U and -D by its primary key; all of them, and it needs -U; or
+    whatever comes."""
 
     APPEND = "append"
     UPSERT = "upsert"
     RETRACT = "retract"
+    ANY = "any"
 
 
 def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]) -> Sink:
@@ -78,7 +80,7 @@ def _can_drop(plan: LogicalPlan, table: Table) -> bool:
 
 def _is_materialized(sink: Sink, table: Table, takes: Takes, settings: Mapping[str, str]) -> bool:
     how = one_of(settings, MATERIALIZE, MATERIALIZE_VALUES)
-    if takes is not Takes.UPSERT or not table.primary_key or how == "NONE":
+    if takes not in (Takes.UPSERT, Takes.ANY) or not table.primary_key or how == "NONE":
         return False
     if how == "FORCE":
         return True
@@ -105,7 +107,7 @@ def _missing_conflict(plan: LogicalPlan, table: Table) -> PlanError:
 def _check_conflict(sink: Sink, table: Table, takes: Takes) -> None:
     if not sink.conflict:
         return
-    if takes is not Takes.UPSERT:
+    if takes not in (Takes.UPSERT, Takes.ANY):
         append = takes is Takes.APPEND
         raise PlanError(
             f"ON CONFLICT clause is only allowed for upsert sinks; the sink '{'.'.join(table.name)}' is not an upsert "

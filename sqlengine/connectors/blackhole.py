@@ -8,7 +8,7 @@ from typing import ClassVar
 from parser.errors import UnsupportedError
 from parser.types import DataType
 from planner.catalog import Table
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, RowKind
 from sqlengine.connectors.base import Environment, Option, Sink, Source
 from sqlengine.connectors.registry import connector
 
@@ -20,6 +20,14 @@ class BlackholeConnector:
     metadata: ClassVar[Mapping[str, DataType]] = {}
     needs_format: ClassVar[bool] = False
     accepts_updates: ClassVar[bool] = True
+    keeps_rows: ClassVar[bool] = False
+
+    def brings(self, table: Table) -> frozenset[RowKind]:
+        return frozenset({RowKind.INSERT})
+
+    def takes(self, table: Table) -> frozenset[RowKind]:
+        """It needs no -U."""
+        return frozenset(RowKind) - {RowKind.UPDATE_BEFORE}
 
     def source(self, table: Table, environment: Environment) -> Source:
         raise UnsupportedError(f"table '{table.display}' with connector 'blackhole' cannot be read")

@@ -175,7 +175,9 @@ def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
         return sink
     kinds = takes(sink.table)
     mode = Takes.APPEND if kinds == {RowKind.INSERT} else Takes.UPSERT
-    mode = Takes.RETRACT if RowKind.UPDATE_BEFORE in kinds else mode
+    if RowKind.UPDATE_BEFORE in kinds:
+        found = connector_of(sink.table)
+        mode = Takes.ANY if found.accepts_updates and not isinstance(found, Changing) else Takes.RETRACT
     return deliver(sink, mode, RowKind.DELETE in kinds, settings)
 
 
