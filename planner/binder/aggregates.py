@@ -109,7 +109,7 @@ class Grouping:
         known = self.results | self.overs.names | self.subqueries.names | {c.name for c in self.grouped.values()}
         unknown = columns_of(replaced) - known
         if unknown:
-            raise _not_grouped(min(unknown), node)
+            raise refusals.not_grouped(min(unknown), node)
         return replaced
 
     def plan(self, having: exp.Expression | None) -> LogicalPlan:
@@ -370,15 +370,6 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
     if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
         raise PlanError("the separator of LISTAGG is a literal", position=position_of(node))
     return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)
-
-
-def _not_grouped(name: str, node: exp.Expression) -> PlanError:
-    column = next((c for c in node.find_all(exp.Column) if c.name == name), node)
-    return PlanError(
-        f"column '{name}' is neither grouped nor aggregated",
-        hint=f"add it to GROUP BY, or aggregate it: MAX({name})",
-        position=position_of(column),
-    )
 
 
 def _of(copies: Mapping[str, str], name: str | None) -> str | None:

@@ -177,3 +177,12 @@ def of_relation(node: exp.Expression) -> UnsupportedError:
 def of_table_function(node: exp.Expression) -> PlanError:
     hint = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(time column), INTERVAL '1' MINUTE)), HOP, CUMULATE and SESSION are there"
     return UnsupportedError(f"table function {node.name} is not supported", hint=hint, position=position_of(node))
+
+
+def not_grouped(name: str, node: exp.Expression) -> PlanError:
+    column = next((c for c in node.find_all(exp.Column) if c.name == name), node)
+    return PlanError(
+        f"column '{name}' is neither grouped nor aggregated",
+        hint=f"add it to GROUP BY, or aggregate it: MAX({name})",
+        position=position_of(column),
+    )
