@@ -124,7 +124,7 @@ def _connection(cursor: Queries, first: Token, temporary: bool, system: bool) ->
     name = cursor.path("the name of a connection")
     text = comment(cursor)
     options = with_options(cursor)
-    return CreateConnection(name, options, text, temporary, system, if_missing, position=first.position)
+    return CreateConnection(name, options, text, if_missing, temporary, system, position=first.position)
 
 
 def _model(cursor: Queries, first: Token, temporary: bool) -> CreateModel:

@@ -209,19 +209,21 @@ class CreateFunction(Statement):
 
 
 @dataclass(frozen=True)
-class CreateCatalog(Statement):
+class _Described(Statement):
+    """CREATE … [IF NOT EXISTS] name [COMMENT 'text'] [WITH (…)]."""
+
     name: Name
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True)
-class CreateDatabase(Statement):
-    name: Name
-    options: Mapping[str, str] = field(default_factory=dict)
-    comment: str | None = None
-    if_not_exists: bool = False
+class CreateCatalog(_Described):
+    """CREATE CATALOG."""
+
+
+class CreateDatabase(_Described):
+    """CREATE DATABASE."""
 
 
 @dataclass(frozen=True)
@@ -239,10 +241,8 @@ class CreateModel(Statement):
 
 
 @dataclass(frozen=True)
-class CreateConnection(Statement):
-    name: Name
-    options: Mapping[str, str] = field(default_factory=dict)
-    comment: str | None = None
+class CreateConnection(_Described):
+    """CREATE [TEMPORARY [SYSTEM]] CONNECTION."""
+
     temporary: bool = False
     system: bool = False
-    if_not_exists: bool = False

@@ -159,7 +159,7 @@ class DataType:
 
     def __str__(self) -> str:
         """Flink's summary string: `VARCHAR(3)`, `TIMESTAMP(3) NOT NULL *ROWTIME*`."""
-        text = _name(self)
+        text = type_name(self)
         if not self.nullable:
             text += " NOT NULL"
         return f"{text} {self.time.value}" if self.time is not TimeAttribute.NONE else text
@@ -220,7 +220,8 @@ def row(names: tuple[str, ...], types: tuple[DataType, ...]) -> DataType:
     return DataType(Root.ROW, names=names, children=types)
 
 
-def _name(t: DataType) -> str:
+def type_name(t: DataType) -> str:
+    """Flink's summary string without nullability."""
     match t.root:
         case Root.VARCHAR if t.length == MAX_LENGTH:
             return "STRING"

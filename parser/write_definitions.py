@@ -51,12 +51,7 @@ def create_table(s: CreateTable) -> str:
         when(s.temporary, "TEMPORARY"),
         "TABLE",
         when(s.if_not_exists, "IF NOT EXISTS"),
-        path(s.name),
-        _elements(s),
-        comment(s.comment),
-        _distributed(s.distribution),
-        f"PARTITIONED BY {names(s.partition_keys)}" if s.partition_keys else None,
-        with_options(s.options),
+        *_table(s),
         _like(s.like) if s.like else None,
         f"AS {query(s.query)}" if s.query is not None else None,
     )
@@ -66,17 +61,21 @@ def create_materialized_table(s: CreateMaterializedTable) -> str:
     return words(
         "CREATE OR ALTER" if s.or_alter else "CREATE",
         "MATERIALIZED TABLE",
-        path(s.name),
-        _elements(s),
-        comment(s.comment),
-        _distributed(s.distribution),
-        f"PARTITIONED BY {names(s.partition_keys)}" if s.partition_keys else None,
-        with_options(s.options),
+        *_table(s),
         _start_mode(s.start_mode) if s.start_mode else None,
         f"FRESHNESS = {expression(s.freshness)}" if s.freshness is not None else None,
         f"REFRESH_MODE = {s.refresh_mode}" if s.refresh_mode else None,
         f"AS {query(s.query)}",
     )
+
+
+def _table(s: CreateTable | CreateMaterializedTable) -> Iterator[str | None]:
+    yield path(s.name)
+    yield _elements(s)
+    yield comment(s.comment)
+    yield _distributed(s.distribution)
+    yield f"PARTITIONED BY {names(s.partition_keys)}" if s.partition_keys else None
+    yield with_options(s.options)
 
 
 def _start_mode(mode: StartMode) -> str:
@@ -193,21 +192,21 @@ def create_connection(s: CreateConnection) -> str:
         when(s.temporary, "TEMPORARY"),
         when(s.system, "SYSTEM"),
         _named("CONNECTION", s),
-        comment(s.comment),
-        f"WITH {options(s.options)}",
     )
 
 
 def create_catalog(s: CreateCatalog) -> str:
-    return words("CREATE", _named("CATALOG", s), comment(s.comment), with_options(s.options))
+    return words("CREATE", _named("CATALOG", s))
 
 
 def create_database(s: CreateDatabase) -> str:
-    return words("CREATE", _named("DATABASE", s), comment(s.comment), with_options(s.options))
+    return words("CREATE", _named("DATABASE", s))
 
 
 def _named(word: str, s: CreateConnection | CreateCatalog | CreateDatabase) -> str:
-    return words(word, when(s.if_not_exists, "IF NOT EXISTS"), path(s.name))
+    return words(
+        word, when(s.if_not_exists, "IF NOT EXISTS"), path(s.name), comment(s.comment), with_options(s.options)
+    )
 
 
 def partition(values: a.Partition) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from parser.reserved import RESERVED
-from parser.types import MAX_LENGTH, DataType, Root, Written
+from parser.types import DataType, Root, Written, type_name
 
 _PLAIN = re.compile(r"(?:[^\W\d]|\$(?=[\w$]))[\w$]*\Z")
 # Words that are not reserved, but mean something where the name of an object can stand.
@@ -59,21 +59,17 @@ def data_type(t: DataType) -> str:
 
 def _type(t: DataType) -> str:
     match t.root:
-        case Root.CHAR | Root.VARCHAR | Root.BINARY | Root.VARBINARY:
-            return _with_length(t)
-        case Root.DECIMAL:
-            return f"DECIMAL({t.precision}, {t.scale})"
+        case Root.CHAR | Root.VARCHAR if t.written is not None:
+            return f"{t.root.value}({t.length}) CHARACTER SET {name(t.written.charset)}"
         case Root.ANY:
             return f"ANY({t.precision}, {t.scale})"
-        case Root.TIME | Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
-            return f"{t.root.value}({t.precision})"
         case Root.TIME_LTZ:
             return f"TIME({t.precision}) WITH LOCAL TIME ZONE"
         case Root.INTERVAL_DAY_TIME | Root.INTERVAL_YEAR_MONTH:
             return _interval(t)
         case Root.NAMED:
             return path(t.names)
-    return _nested(t) if t.children or t.root in (Root.ROW, Root.STRUCTURED, Root.RAW) else str(t.root.value)
+    return _nested(t) if t.children or t.root in (Root.ROW, Root.STRUCTURED, Root.RAW) else type_name(t)
 
 
 def _nested(t: DataType) -> str:
@@ -85,13 +81,6 @@ def _nested(t: DataType) -> str:
         case Root.RAW:
             return f"RAW({quoted(t.class_name)}, {quoted(t.names[0])})"
     return f"{t.root.value}<{', '.join(map(data_type, t.children))}>"
-
-
-def _with_length(t: DataType) -> str:
-    charset = f" CHARACTER SET {name(t.written.charset)}" if t.written is not None else ""
-    if t.length == MAX_LENGTH and t.root in (Root.VARCHAR, Root.VARBINARY) and not charset:
-        return "STRING" if t.root is Root.VARCHAR else "BYTES"
-    return f"{t.root.value}({t.length}){charset}"
 
 
 def _fields(t: DataType) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,20 @@ Slots: TypeAlias = npt.NDArray[np.int64]
 # int64, float64, bool or object elements, by `numpy_type`.
 Column: TypeAlias = npt.NDArray[Any]
 Accumulator: TypeAlias = dict[str, Column]
+
+
+class BothWays(ABC):
+    """An aggregate that takes a row back as it counts it, with the other sign."""
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        self._change(acc, slots, values, selected, 1)
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        self._change(acc, slots, values, selected, -1)
+
+    @abstractmethod
+    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
+        """Counts the selected rows `sign` times."""
 
 
 def numpy_type(t: DataType) -> npt.DTypeLike:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
-from udf.accumulators import Accumulator, Column, Slots, to_arrow_column, to_numpy
+from udf.accumulators import Accumulator, BothWays, Column, Slots, to_arrow_column, to_numpy
 from udf.arrays import valid
 from udf.decimals import EXACT, fit
 from udf.distinct import Distinct
@@ -100,7 +100,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(BothWays):
     """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums wrap around in the
     width of the argument for SUM, in BIGINT for AVG, and averages of them are cut to integers."""
 
@@ -112,12 +112,6 @@ class Sum:
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("sum", self.sum_type), ("count", _BIGINT))
-
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        self._change(acc, slots, values, selected, 1)
-
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        self._change(acc, slots, values, selected, -1)
 
     def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
         if values is None:

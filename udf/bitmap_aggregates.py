@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, BITMAP, DataType, Root
-from udf.accumulators import Accumulator, Slots
+from udf.accumulators import Accumulator, BothWays, Slots
 from udf.aggregates import Aggregate, Factory, define, refusal
 from udf.arrays import valid
 from udf.bitmaps import read_bitmap, write_bitmap
@@ -23,7 +23,7 @@ Rule = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True)
-class Bitmaps:
+class Bitmaps(BothWays):
     """How many of the bitmaps (or numbers, `built`) that are not NULL have each number; NULL if there are none."""
 
     built: bool
@@ -38,12 +38,6 @@ class Bitmaps:
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("values", kept_type(BIGINT)), ("count", _COUNT))
-
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        self._change(acc, slots, values, selected, 1)
-
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        self._change(acc, slots, values, selected, -1)
 
     def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
         if values is None:

@@ -35,23 +35,22 @@ class Token:
 
 
 @lru_cache(maxsize=1024)
-def tokens_of(pattern: str) -> tuple[Token, ...]:
-    """The pattern's tokens; BadPattern for an unknown letter or an open quote."""
+def tokens_of(pattern: str, letters: frozenset[str] = _LETTERS, reserved: str = "[]{}#") -> tuple[Token, ...]:
+    """The pattern's tokens; BadPattern for a letter that is not among `letters`, a `reserved` sign, or an open quote."""
     tokens: list[Token] = []
     at = 0
     while at < len(pattern):
         c = pattern[at]
         if c == "'":
-            end, text = quoted_end(pattern, at)
+            at, text = _quoted_end(pattern, at)
             tokens.append(Token("", 0, text))
-            at = end
         elif c.isascii() and c.isalpha():
             run = len(pattern[at:]) - len(pattern[at:].lstrip(c))
-            if c not in _LETTERS:
+            if c not in letters:
                 raise BadPattern(f"pattern letter '{c}' is not supported in '{pattern}'")
             tokens.append(Token(c, run))
             at += run
-        elif c in "[]{}#":
+        elif c in reserved:
             raise BadPattern(f"'{c}' is not supported in the pattern '{pattern}'")
         else:
             tokens.append(Token("", 0, c))
@@ -59,7 +58,7 @@ def tokens_of(pattern: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-def quoted_end(pattern: str, start: int) -> tuple[int, str]:
+def _quoted_end(pattern: str, start: int) -> tuple[int, str]:
     """The end of the quoted text that begins there, and the text. BadPattern."""
     if pattern.startswith("''", start):
         return start + 2, "'"

@@ -11,11 +11,11 @@ from parser.types import STRING, DataType, map_of
 from udf.arrays import RowError, row_errors
 from udf.java_regex import translate
 from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.searches import searched
 from udf.signatures import always_nullable, takes, text
 from udf.vector import Vector
 
 _MAP = map_of(STRING, STRING)
-_TIMEOUT_S = 1.0
 _REFERENCE = regex.compile(r"%\{(\w+)(?::([\w.\[\]@-]+))?(?::(?:int|float|long|double|string|boolean))?\}")
 # The names that log tools share for the parts of a line.
 PATTERNS = {
@@ -106,7 +106,7 @@ class _Grok:
         self.names: list[str] = []
         expanded = self._expanded(pattern, 0)
         self.groups = _names_of_groups(expanded)
-        self.compiled = translate(expanded).exact
+        self.compiled = translate(expanded)
 
     def _expanded(self, pattern: str, depth: int) -> str:
         if depth > _DEEPEST:
@@ -125,7 +125,8 @@ class _Grok:
         return str(_REFERENCE.sub(replace, pattern))
 
     def read(self, value: str) -> list[tuple[str, str]] | None:
-        found = self.compiled.search(value, timeout=_TIMEOUT_S)
+        exact = self.compiled.exact
+        found = searched(self.compiled, value, lambda limit: exact.search(value, timeout=limit))
         if found is None:
             return None
         pairs: dict[str, str] = {}
@@ -151,8 +152,6 @@ def grok(value: str, pattern: str) -> list[tuple[str, str]] | None:
         return compile_grok(pattern).read(value)
     except SqlError as error:
         raise RowError(str(error)) from None
-    except TimeoutError:
-        raise RowError(f"GROK pattern took more than {_TIMEOUT_S:g} s") from None
 
 
 def _grok_result(types: Types, literals: Literals) -> DataType:

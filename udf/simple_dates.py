@@ -11,7 +11,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from parser.errors import PlanError
-from udf.datetime_patterns import DAYS, MONTHS, BadPattern, Token, quoted_end
+from udf.datetime_patterns import DAYS, MONTHS, BadPattern, Token, tokens_of
 from udf.parsing import EPOCH
 
 _LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
@@ -63,33 +63,15 @@ def offset_at(seconds: int, zone: tzinfo) -> int:
     return int(offset.total_seconds()) if offset else 0
 
 
-@lru_cache(maxsize=1024)
-def tokens_of(pattern: str) -> tuple[Token, ...]:
-    """The pattern's tokens; BadPattern for an unknown letter or an open quote."""
-    tokens: list[Token] = []
-    at = 0
-    while at < len(pattern):
-        c = pattern[at]
-        if c == "'":
-            at, text = quoted_end(pattern, at)
-            tokens.append(Token("", 0, text))
-        elif c.isascii() and c.isalpha():
-            run = len(pattern[at:]) - len(pattern[at:].lstrip(c))
-            if c not in _LETTERS:
-                raise BadPattern(f"pattern letter '{c}' is not known in '{pattern}'")
-            tokens.append(Token(c, run))
-            at += run
-        else:
-            tokens.append(Token("", 0, c))
-            at += 1
-    return tuple(tokens)
+def _tokens_of(pattern: str) -> tuple[Token, ...]:
+    return tokens_of(pattern, _LETTERS, "")
 
 
 def check_simple(pattern: object) -> None:
     """PlanError for a literal pattern that no function could use."""
     if isinstance(pattern, str):
         try:
-            tokens_of(pattern)
+            _tokens_of(pattern)
         except BadPattern as error:
             raise PlanError(str(error)) from None
 
@@ -120,7 +102,7 @@ def _shown(ms: int, zone: tzinfo) -> _Shown:
 def write_simple(ms: int, pattern: str, zone: tzinfo) -> str:
     """An instant by the pattern. BadPattern."""
     shown = _shown(ms, zone)
-    return "".join(_written(t, shown) for t in tokens_of(pattern))
+    return "".join(_written(t, shown) for t in _tokens_of(pattern))
 
 
 def _written(token: Token, at: _Shown) -> str:
@@ -179,7 +161,7 @@ def _offset_text(offset: int, between: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _reading(pattern: str) -> tuple[re.Pattern[str], tuple[Token, ...]]:
-    tokens = tokens_of(pattern)
+    tokens = _tokens_of(pattern)
     parts, fields = [], []
     for i, token in enumerate(tokens):
         if not token.letter:

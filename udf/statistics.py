@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, DOUBLE, DataType, TimeAttribute
-from udf.accumulators import Accumulator, Slots, to_numpy
+from udf.accumulators import Accumulator, BothWays, Slots, to_numpy
 from udf.aggregates import Aggregate, Factory, define, refusal
 from udf.arrays import valid
 from udf.cast import convert
@@ -19,7 +19,7 @@ _COUNT, _DOUBLE = BIGINT.with_nullable(False), DOUBLE.with_nullable(False)
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(BothWays):
     """The variance of what is not NULL in DOUBLE, or (`root`) its square root, as the type of the argument; NULL for no
     value, and of a sample for one."""
 
@@ -31,12 +31,6 @@ class Spread:
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("count", _COUNT), ("mean", _DOUBLE), ("m2", _DOUBLE))
-
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        self._change(acc, slots, values, selected, 1)
-
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        self._change(acc, slots, values, selected, -1)
 
     def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
         if values is None:

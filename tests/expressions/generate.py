@@ -229,18 +229,20 @@ def table() -> tuple[str, str]:
     return ddl, json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _recorded(name: str) -> list[dict[str, Any]]:
+def _refused(name: str) -> set[str]:
+    """The expressions of a recorded file that Flink refuses."""
     path = FOLDER / name
-    return [json.loads(line) for line in path.read_text().splitlines()[1:]] if path.exists() else []
+    lines = map(json.loads, path.read_text().splitlines()[1:]) if path.exists() else ()
+    return {line["expr"] for line in lines if (line["error"] or "").startswith("refused")}
 
 
 def casts() -> Iterator[str]:
     """All columns of a type to all types; from a type whose casts Flink refuses, the first column only."""
-    refused = {line["expr"] for line in _recorded("casts.jsonl") if (line["error"] or "").startswith("refused")}
+    refused = _refused("casts.jsonl")
     for source, target in product(SOURCES, TARGETS):
         first = f"CAST({source.first} AS {target})"
         yield first
-        if first in refused or not _recorded("casts.jsonl"):
+        if first in refused or not refused:
             continue
         yield from (f"CAST({c} AS {target})" for c in source.columns)
         if source.prefix == "st":
@@ -255,7 +257,7 @@ COMPARISONS = ("=", "<", "IS DISTINCT FROM")
 
 def pairs(name: str, operators: tuple[str, ...]) -> Iterator[str]:
     """All pairs of types; further values of those that Flink accepts, and one operator only of those that it refuses."""
-    refused = {line["expr"] for line in _recorded(name) if (line["error"] or "").startswith("refused")}
+    refused = _refused(name)
     for (left, right), operator in product(product(_OPERANDS, _OPERANDS), operators):
         first = f"{left.first} {operator} {right.first}"
         if first not in refused or operator == operators[0]:
@@ -268,7 +270,7 @@ def pairs(name: str, operators: tuple[str, ...]) -> Iterator[str]:
 
 
 def constants() -> Iterator[str]:
-    refused = {line["expr"] for line in _recorded("casts.jsonl") if (line["error"] or "").startswith("refused")}
+    refused = _refused("casts.jsonl")
     for source, target in product(SOURCES, TARGETS):
         if source.literal and f"CAST({source.first} AS {target})" not in refused:
             yield f"CAST({source.literal} AS {target})"
