@@ -99,24 +99,25 @@ def _on_conflict(cursor: Queries) -> str:
 
 def _emit(cursor: Queries) -> tuple[Emit, ...]:
     """RSQLDB's EMIT WITH DELAY … | WITHOUT DELAY [BEFORE | AFTER WATERMARK], …."""
+    first = cursor.token
     if not cursor.take("EMIT"):
         return ()
-    return tuple(cursor.list_of(lambda: _emission(cursor)))
+    return tuple(cursor.list_of(lambda: _emission(cursor, first)))
 
 
-def _emission(cursor: Queries) -> Emit:
+def _emission(cursor: Queries, first: Token) -> Emit:
     delay: exp.Expression | None = None
     if cursor.take("WITHOUT"):
         cursor.expect("DELAY")
     else:
-        first = cursor.expect("WITH", "DELAY")
+        begin = cursor.expect("WITH", "DELAY")
         if not cursor.at("INTERVAL") and cursor.token.token_type not in (TokenType.STRING, TokenType.NUMBER):
             raise cursor.unexpected("expected an interval, such as '1' MINUTE")
-        delay = mark(interval(cursor, named=cursor.at("INTERVAL")), first, cursor.previous)
+        delay = mark(interval(cursor, named=cursor.at("INTERVAL")), begin, cursor.previous)
     when = cursor.take_any("BEFORE", "AFTER")
     if when:
         cursor.expect("WATERMARK")
-    return Emit(delay, when)
+    return Emit(delay, when, first.position)
 
 
 def _execute(cursor: Queries) -> Statement:

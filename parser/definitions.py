@@ -117,7 +117,8 @@ class TableLike:
 @dataclass(frozen=True)
 class CreateTable(Statement):
     """CREATE TABLE, also LIKE another and AS a query. `replace`: OR REPLACE; `column_order` are names without types
-    in front of AS; `system_time`: PERIOD FOR SYSTEM_TIME, by which RSQLDB marks a table to look up."""
+    in front of AS; `system_time`: PERIOD FOR SYSTEM_TIME, by which RSQLDB marks a table to look up; `option_places` says where the
+    key of each option stands."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
@@ -135,6 +136,7 @@ class CreateTable(Statement):
     replace: bool = False
     create: bool = True
     system_time: bool = False
+    option_places: Mapping[str, Position] = field(default_factory=dict, compare=False)
 
     @property
     def primary_key(self) -> tuple[str, ...]:

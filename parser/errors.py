@@ -4,6 +4,7 @@ SqlError
 ├── ParseError        the text is not a statement
 ├── PlanError         the statement means nothing here (unknown names, wrong types)
 │   ├── UnknownObject      no table, view or function of that name (it may come later)
+│   ├── OptionError        a WITH option (`subject` is its key) is missing, unknown or wrong
 │   └── UnsupportedError   Flink has it, this version does not
 ├── ExecutionError    a job failed while it ran
 ├── JobError          a change of jobs was refused
@@ -33,7 +34,8 @@ class Position:
 class SqlError(Exception):
     """The root of all errors that are shown to people.
 
-    `message` is lowercase and has no full stop; `detail` says why, `hint` what to do about it, `position` where.
+    `message` is lowercase and has no full stop; `detail` says why, `hint` what to do about it, `position` where;
+    `subject` is the name of the thing that is wrong, for whoever knows where that stands or what it is.
     """
 
     title = "error"
@@ -45,12 +47,14 @@ class SqlError(Exception):
         detail: str | None = None,
         hint: str | None = None,
         position: Position | None = None,
+        subject: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.detail = detail
         self.hint = hint
         self.position = position
+        self.subject = subject
 
     def at(self, position: Position | None) -> SqlError:
         """The same error with `position`, unless it has one already."""
@@ -65,7 +69,7 @@ class SqlError(Exception):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.detail, self.hint, self.position)
+        return _rebuild, (type(self), self.message, self.detail, self.hint, self.position, self.subject)
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""
@@ -73,11 +77,16 @@ class SqlError(Exception):
 
 
 def _rebuild(
-    kind: type[SqlError], message: str, detail: str | None, hint: str | None, position: Position | None
+    kind: type[SqlError],
+    message: str,
+    detail: str | None,
+    hint: str | None,
+    position: Position | None,
+    subject: str | None,
 ) -> SqlError:
     """Errors cross the process that plans: their keyword arguments are not in `Exception.args`."""
     error = kind.__new__(kind)
-    SqlError.__init__(error, message, detail=detail, hint=hint, position=position)
+    SqlError.__init__(error, message, detail=detail, hint=hint, position=position, subject=subject)
     return error
 
 
@@ -90,6 +99,10 @@ class PlanError(SqlError):
 
 
 class UnknownObject(PlanError):
+    pass
+
+
+class OptionError(PlanError):
     pass
 
 

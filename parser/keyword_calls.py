@@ -10,9 +10,11 @@ from sqlglot import exp
 
 from parser.calls import after, anonymous, arguments_from
 from parser.cursor import mark
+from parser.datatypes import begins_type, cast_target
 from parser.json_calls import JSON_FUNCTIONS, json_arguments
 from parser.lexer import Token
 from parser.literals import TIME_UNITS, time_unit
+from parser.reserved import RESERVED
 
 if TYPE_CHECKING:
     from parser.expressions import Expressions
@@ -83,13 +85,24 @@ def _unit_last(cursor: Expressions) -> exp.Expression:
 
 
 def _using(cursor: Expressions) -> exp.Expression:
-    """CONVERT(x USING charset), TRANSLATE(x USING charset): [x, charset as a Var]; also with commas."""
+    """CONVERT(x USING charset), TRANSLATE(x USING charset): [x, charset as a Var]; also with commas. CONVERT(type, x)
+    is CAST(x AS type)."""
     name = _open(cursor)
+    if name.word == "CONVERT" and cursor.token.word in RESERVED and begins_type(cursor.token.word):
+        return _converted(cursor, name)
     arguments: list[exp.Expression] = [cursor.expression()]
     if cursor.take("USING"):
         token = cursor.name("a character set")
         return _close(cursor, name, [*arguments, mark(exp.Var(this=token.text), token)])
     return _close(cursor, name, arguments, more=True)
+
+
+def _converted(cursor: Expressions, name: Token) -> exp.Expression:
+    target = cast_target(cursor)
+    cursor.expect(",")
+    value = cursor.expression()
+    cursor.expect(")")
+    return cursor.with_suffixes(mark(exp.Cast(this=value, to=target), name, cursor.previous))
 
 
 def _json(cursor: Expressions) -> exp.Expression:

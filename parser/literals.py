@@ -14,6 +14,7 @@ from parser.datatypes import type_node, type_of
 from parser.errors import ParseError, PlanError, Position
 from parser.lexer import Token
 from parser.reserved import RESERVED
+from parser.time_types import refuse_zone
 from parser.types import DATE, DataType, Root, time, timestamp, timestamp_ltz
 
 _DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})\Z", re.ASCII)
@@ -46,6 +47,8 @@ def typed_literal(cursor: Cursor) -> exp.Cast:
     """DATE '…', TIME '…' or TIMESTAMP '…': a CAST of the string, in canonical form, to the literal's type."""
     first = cursor.advance()
     local = first.word == "TIMESTAMP" and cursor.take("WITH", "LOCAL", "TIME", "ZONE")
+    if not local:
+        refuse_zone(cursor, first.word)
     token = cursor.token
     text = cursor.string(f"the text of a {first.word}")
     return _point(first.word, text, local, first, token)

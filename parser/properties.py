@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 from parser.alterations import Partition, PartitionValue
 from parser.cursor import Cursor
 from parser.definitions import Distribution
-from parser.errors import ParseError
+from parser.errors import ParseError, Position
 from parser.expressions import Expressions
 
 
@@ -25,13 +25,14 @@ def comment(cursor: Cursor) -> str | None:
     return cursor.string("a comment") if cursor.take("COMMENT") else None
 
 
-def with_options(cursor: Cursor) -> Mapping[str, str]:
+def with_options(cursor: Cursor, places: dict[str, Position] | None = None) -> Mapping[str, str]:
     """WITH (…), empty where there is none."""
-    return options_of(cursor) if cursor.take("WITH") else {}
+    return options_of(cursor, places) if cursor.take("WITH") else {}
 
 
-def options_of(cursor: Cursor) -> Mapping[str, str]:
-    """('key' = 'value', …), in the order of the text. RSQLDB's keys stand without quotes: type, or a.b."""
+def options_of(cursor: Cursor, places: dict[str, Position] | None = None) -> Mapping[str, str]:
+    """('key' = 'value', …), in the order of the text. RSQLDB's keys stand without quotes: type, or a.b. Where each key
+    stands is put into `places`, if they are given."""
     options: dict[str, str] = {}
 
     def option() -> None:
@@ -39,6 +40,8 @@ def options_of(cursor: Cursor) -> Mapping[str, str]:
         key = _key(cursor)
         if key in options:
             raise ParseError(f"option '{key}' is given twice", position=token.position)
+        if places is not None:
+            places[key] = token.position
         cursor.expect("=")
         options[key] = cursor.string(f"the value of option '{key}'")
 

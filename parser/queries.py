@@ -12,7 +12,6 @@ from parser.relations import Relations
 _SET_OPERATIONS: dict[str, type[exp.SetOperation]] = {
     "UNION": exp.Union,
     "EXCEPT": exp.Except,
-    "MINUS": exp.Except,
     "INTERSECT": exp.Intersect,
 }
 _AFTER_FROM = ("WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY")
@@ -63,6 +62,8 @@ class Queries(Relations):
         """UNION and EXCEPT group from the left; INTERSECT binds more tightly."""
         left = self._intersection(left)
         while self.token.word in ("UNION", "EXCEPT", "MINUS"):
+            if self.at("MINUS"):
+                raise self.unexpected("the difference of two queries is EXCEPT", "write EXCEPT")
             operator = self.advance()
             left = self._combined(operator, left, self._distinct())
         return left
@@ -215,6 +216,8 @@ class Queries(Relations):
         if self.at("ORDER", "BY"):
             query.set("order", self.order())
         while self.token.word in ("LIMIT", "OFFSET", "FETCH"):
+            if self.at("LIMIT") and query.args.get("offset"):
+                raise self.unexpected("LIMIT stands before OFFSET", "write LIMIT … OFFSET …")
             token = self.advance()
             key = "offset" if token.word == "OFFSET" else "limit"
             if query.args.get(key):

@@ -7,7 +7,9 @@ from sqlglot import exp
 from parser.calls import call, qualified, table_name
 from parser.cursor import mark
 from parser.datatypes import begins_type, cast_target
+from parser.errors import ParseError
 from parser.hints import hint
+from parser.lexer import Token
 from parser.nodes import Extension
 from parser.patterns import match_recognize
 from parser.pivots import pivot, sample, unpivot
@@ -117,23 +119,25 @@ class Relations(Windows):
         if queried:
             inner = self.query()
             if self.token.word != ")" and type(inner) is exp.Subquery:
-                inner = self._joined(inner)
+                self._pivots(inner)
+                self._alias(inner)
+                self._joined(inner, first)
         else:
-            inner, joins = self.sources()
-            inner.set("joins", joins or None)
+            inner = self.relation()
+            self._joined(inner, first)
         self.expect(")")
         self.depth = depth
         return mark(exp.Subquery(this=inner), first, self.previous)
 
-    def _joined(self, source: exp.Expression) -> exp.Expression:
-        """Joins to a query in parentheses that stands first in parentheses of its own: ((SELECT 1) AS a JOIN b …)."""
-        self._pivots(source)
-        self._alias(source)
+    def _joined(self, source: exp.Expression, parenthesis: Token) -> None:
+        """Joins to a relation that stands first in parentheses: (a JOIN b …), ((SELECT 1) AS a JOIN b …)."""
         joins: list[exp.Join] = []
-        while (join := self._join()) is not None:
+        while not self.at(",") and (join := self._join()) is not None:
             joins.append(join)
-        source.set("joins", joins or None)
-        return source
+        if not joins and not (type(source) is exp.Subquery and source.args.get("alias") is None):
+            message = "a relation in parentheses is a query or a join"
+            raise ParseError(message, hint="leave the parentheses out", position=parenthesis.position)
+        source.set("joins", joins or source.args.get("joins"))
 
     def _lateral(self) -> exp.Expression:
         self.advance()

@@ -84,6 +84,7 @@ class Emit:
 
     delay: exp.Expression | None = None
     when: str | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from parser.definitions import (
     TableLike,
     WatermarkDefinition,
 )
-from parser.errors import ParseError
+from parser.errors import ParseError, Position
 from parser.lexer import Token
 from parser.properties import comment, distribution, if_not_exists, names, with_options
 from parser.queries import Queries
@@ -33,6 +33,13 @@ class Elements:
     watermark: WatermarkDefinition | None = None
     column_order: tuple[Name, ...] = ()
     system_time: bool = False
+    _names: set[Name] = field(default_factory=set)
+
+    def name(self, name: Name, token: Token) -> None:
+        """Notes the name of one more column. ParseError where there is one of that name."""
+        if name in self._names:
+            raise ParseError(f"column '{token.text}' is declared twice", position=token.position)
+        self._names.add(name)
 
     def add_constraint(self, constraint: Constraint) -> None:
         if not constraint.unique and any(not c.unique for c in self.constraints):
@@ -48,13 +55,14 @@ def create_table(cursor: Queries, first: Token, temporary: bool, replaced: bool,
     elements = table_elements(cursor)
     text = comment(cursor)
     divided, keys = storage(cursor)
-    options = with_options(cursor)
+    places: dict[str, Position] = {}
+    options = with_options(cursor, places)
     columns, constraints, position = tuple(elements.columns), tuple(elements.constraints), first.position
     statement = CreateTable(name, columns, elements.watermark, constraints, options, position=position)
     statement = replace(statement, temporary=temporary, if_not_exists=if_missing, comment=text)
     statement = replace(statement, distribution=divided, partition_keys=keys, replace=replaced, create=created)
     order, period = elements.column_order, elements.system_time
-    return _derived(cursor, replace(statement, column_order=order, system_time=period))
+    return _derived(cursor, replace(statement, column_order=order, system_time=period, option_places=places))
 
 
 def _derived(cursor: Queries, statement: CreateTable) -> CreateTable:
@@ -154,8 +162,7 @@ def _constraint(cursor: Queries, column: str | None = None) -> Constraint:
 def _column(cursor: Queries, elements: Elements) -> ColumnDefinition:
     token = cursor.token
     *path, name = cursor.field_path("a column, WATERMARK or PRIMARY KEY")
-    if any((c.name, c.path) == (name, tuple(path)) for c in elements.columns):
-        raise ParseError(f"column '{token.text}' is declared twice", position=token.position)
+    elements.name((*path, name), token)
     if cursor.take("AS"):
         kind, expression = ColumnKind.COMPUTED, cursor.expression()
         column = ColumnDefinition(name, kind, expression=expression, path=tuple(path), position=token.position)

@@ -22,10 +22,17 @@ def precision(cursor: Cursor, default: int) -> int:
     return digits
 
 
+def refuse_zone(cursor: Cursor, what: str) -> None:
+    """UnsupportedError where WITH TIME ZONE stands behind TIME or TIMESTAMP: Flink has no such type."""
+    if cursor.at("WITH", "TIME", "ZONE"):
+        raise cursor.unsupported(f"{what} WITH TIME ZONE", "use TIMESTAMP_LTZ")
+
+
 def time_type(cursor: Cursor) -> DataType:
     digits = precision(cursor, 0)
     if cursor.take("WITH", "LOCAL", "TIME", "ZONE"):
         return DataType(Root.TIME_LTZ, precision=digits)
+    refuse_zone(cursor, "TIME")
     cursor.take("WITHOUT", "TIME", "ZONE")
     return time(digits)
 
@@ -34,8 +41,7 @@ def timestamp_type(cursor: Cursor) -> DataType:
     digits = precision(cursor, 6)
     if cursor.take("WITH", "LOCAL", "TIME", "ZONE"):
         return timestamp_ltz(digits)
-    if cursor.at("WITH", "TIME", "ZONE"):
-        raise cursor.unsupported("TIMESTAMP WITH TIME ZONE", "use TIMESTAMP_LTZ")
+    refuse_zone(cursor, "TIMESTAMP")
     cursor.take("WITHOUT", "TIME", "ZONE")
     return timestamp(digits)
 

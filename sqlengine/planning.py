@@ -12,7 +12,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from parser import parse
-from parser.errors import JobError, PlanError, SqlError, UnknownObject, UnsupportedError
+from parser.errors import JobError, OptionError, PlanError, SqlError, UnknownObject, UnsupportedError
 from parser.statements import (
     CreateFunction,
     CreateTable,
@@ -211,13 +211,24 @@ def _define(script: _Script, statement: CreateTable | CreateView | CreateFunctio
     item = bind(statement, script.catalog, script.settings, job=script.name, load=script.load)
     assert isinstance(item, Table | View | Function)
     if isinstance(item, Table):
+        assert isinstance(statement, CreateTable)
         item = declared(item)
-        validate(item)  # Flink finds a wrong option when the table is used; the author of a job wants to know now
+        _validate(item, statement)
     script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
     for expression in expressions_of(statement):
         _use(script, expression)
     if not item.temporary:
         script.objects.append(item)
+
+
+def _validate(table: Table, statement: CreateTable) -> None:
+    """Flink finds a wrong option when the table is used; the author of a job wants to know now, and where it stands. An
+    option of a format is called without the name of the format."""
+    try:
+        validate(table)
+    except OptionError as error:
+        places = {key.removeprefix(f"{table.options.get('format')}."): p for key, p in statement.option_places.items()}
+        raise error.at((dict(statement.option_places) | places).get(error.subject or "")) from None
 
 
 def _insert(script: _Script, statement: Insert | StatementSet) -> None:

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from sqlglot import exp
+
 from parser.datatypes import check_type
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, CreateTable, CreateView, WatermarkDefinition
-from parser.types import Column, DataType, Schema, TimeAttribute
+from parser.types import INTERVAL_DAY_TIME, Column, DataType, Schema, TimeAttribute
 from parser.writer import write, write_backticked
 from planner.binder import pool
+from planner.binder.calls import function_call
 from planner.binder.relations import bind_query, renamed
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
 from planner.catalog import Function, MetadataColumn, Table, View, Watermark
 from planner.logical import LogicalPlan, Project
-from planner.scalar import Scalar
+from planner.scalar import Literal, Scalar
 
 
 def bind_table(statement: CreateTable, context: Context) -> Table:
     """The table, its computed columns and its watermark bound over its own columns."""
     name = context.catalog.resolve(statement.name)
     if "connector" not in statement.options:
-        raise PlanError(
-            f"table '{name[2]}' has no connector",
-            hint="write WITH ('connector' = 'topic', …)",
-            position=statement.position,
-        )
+        raise _no_connector(statement)
     types = _declared(statement)
     computed = _computed(statement, types, name, context)
     types |= {n: e.type for n, e in computed}
@@ -59,6 +58,16 @@ def _partition_keys(statement: CreateTable) -> tuple[str, ...]:
             hint = did_you_mean(key, names, "column")
             raise PlanError(f"partition column '{key}' is not in the table", hint=hint, position=statement.position)
     return statement.partition_keys
+
+
+def _no_connector(statement: CreateTable) -> PlanError:
+    if "type" in statement.options:
+        hint = "write 'connector' = 'topic' and the options of that connector"
+        return UnsupportedError(
+            "option 'type' is not supported", hint=hint, position=statement.option_places.get("type")
+        )
+    message = f"table '{statement.name[-1]}' has no connector"
+    return PlanError(message, hint="write WITH ('connector' = 'topic', …)", position=statement.position)
 
 
 def _declared(statement: CreateTable) -> dict[str, DataType]:
@@ -122,7 +131,7 @@ def _watermark(
             position=where,
         )
     fields = tuple(Field(name, c.name, pool.column(c.name, c.type)) for c in schema)
-    expression = bind_scalar(definition.expression, Place(context, Scope(fields), "WATERMARK"))
+    expression = _watermark_expression(definition.expression, Place(context, Scope(fields), "WATERMARK"))
     if not expression.type.is_timestamp or expression.type.precision > 3:
         raise PlanError(
             f"the watermark of '{column}' is {expression.type.plain}, which is no timestamp of at most 3 digits",
@@ -130,6 +139,19 @@ def _watermark(
             position=position_of(definition.expression) or where,
         )
     return Watermark(column, expression, write_backticked(definition.expression))
+
+
+def _watermark_expression(node: exp.Expression, place: Place) -> Scalar:
+    """Also RSQLDB's WITHOFFSET(time, milliseconds): the time less so many milliseconds."""
+    if not (isinstance(node, exp.Anonymous) and node.name.upper() == "WITHOFFSET"):
+        return bind_scalar(node, place)
+    arguments = [bind_scalar(a, place) for a in node.expressions]
+    delay = arguments[-1].value if len(arguments) == 2 and isinstance(arguments[-1], Literal) else None
+    if not isinstance(delay, int) or isinstance(delay, bool):
+        hint = "write WITHOFFSET(time, 1000), or time - INTERVAL '1' SECOND"
+        raise PlanError("WITHOFFSET takes a time and a number of milliseconds", hint=hint, position=position_of(node))
+    interval = pool.literal(delay, INTERVAL_DAY_TIME.with_nullable(False))
+    return function_call("-", (arguments[0], interval), node)
 
 
 def _with_time_attribute(schema: Schema, column: str) -> Schema:

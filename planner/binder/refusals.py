@@ -121,6 +121,9 @@ def check_arguments(node: exp.Expression) -> None:
     for argument in node.expressions:
         if isinstance(argument, exp.Kwarg | exp.Star):
             raise of_expression(argument)
+        if isinstance(argument, exp.Var) and argument.name == "DEFAULT":
+            hint = "leave out the arguments at the end, or write their values"
+            raise UnsupportedError("DEFAULT as an argument is not supported", hint=hint, position=position_of(argument))
         if isinstance(argument, exp.Distinct):
             raise PlanError(f"DISTINCT is for aggregates, and {node.name} is none", position=position_of(argument))
 

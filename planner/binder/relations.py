@@ -16,7 +16,7 @@ from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
 from planner.binder.over import OverCalls
 from planner.binder.scalars import as_condition, bind_scalar, qualifiers
-from planner.binder.scope import Context, Field, Place, Query, Scope, did_you_mean, distinct_names
+from planner.binder.scope import Context, Field, Place, Query, Scope, UnknownColumn, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.binder.subqueries import Subqueries
 from planner.catalog import Table, View
@@ -191,7 +191,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     subqueries = Subqueries(scope, context, bind_query)
     where = node.args.get("where")
     if where is not None:
-        plan = subqueries.where(plan, where.this)
+        plan = _where(node, plan, subqueries)
     if node.args.get("joins"):
         plan = intervals.settled(plan)
         scope = joins.typed(scope, plan)
@@ -222,6 +222,15 @@ def _check_distinct(ordered: ordering.Ordering) -> None:
     if ordered.hidden:
         message = "ORDER BY of SELECT DISTINCT names what is not selected"
         raise PlanError(message, position=position_of(ordered.node.args["order"]))
+
+
+def _where(node: exp.Select, plan: LogicalPlan, subqueries: Subqueries) -> LogicalPlan:
+    try:
+        return subqueries.where(plan, node.args["where"].this)
+    except UnknownColumn as error:
+        if error.subject is not None and error.subject in (e.alias for e in node.expressions):
+            error.hint = f"WHERE comes before SELECT: repeat the expression that is called {error.subject}"
+        raise
 
 
 def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scalar], context: Context) -> Query:

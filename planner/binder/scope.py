@@ -94,6 +94,7 @@ class Scope:
             f"unknown column '{name}'",
             hint=did_you_mean(name, list(self._by_name), "column"),
             position=position_of(node),
+            subject=None if relation else name,
         )
 
     def _unknown_relation(self, relation: tuple[str, ...], node: exp.Expression) -> PlanError:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import OptionError, PlanError, UnsupportedError
 from parser.types import Root
 from planner.catalog import MetadataColumn, Table
 from planner.changelog import Changes
@@ -57,7 +57,7 @@ def connector_of(table: Table) -> Connector:
         )
     if name not in known:
         hint = did_you_mean(name, known) or "known connectors: " + ", ".join(sorted(known))
-        raise PlanError(f"unknown connector '{name}' of table '{table.display}'", hint=hint)
+        raise OptionError(f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector")
     return known[name]
 
 

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from sqlengine.batch import RowKind
 from sqlengine.formats.base import Option
 
@@ -105,20 +105,21 @@ def did_you_mean(name: str, known: Collection[str]) -> str | None:
 def parse_options(given: Mapping[str, str], declared: Mapping[str, Option], owner: str) -> dict[str, object]:
     """Every declared option's value by name, None where it is neither given nor has a default.
 
-    PlanError for an unknown name, a bad value or a required option that is missing; `owner` says whose they are."""
+    OptionError for an unknown name, a bad value or a required option that is missing; `owner` says whose they are."""
     for name in given:
         if name not in declared:
             hint = did_you_mean(name, declared) or "known options: " + (", ".join(sorted(declared)) or "none")
-            raise PlanError(f"unknown option '{name}' of {owner}", hint=hint)
+            raise OptionError(f"unknown option '{name}' of {owner}", hint=hint, subject=name)
     return {name: _value(name, option, given.get(name, option.default), owner) for name, option in declared.items()}
 
 
 def _value(name: str, option: Option, text: str | None, owner: str) -> object:
     if text is None:
         if option.required:
-            raise PlanError(f"{owner} needs the option '{name}'", hint=option.doc or None)
+            raise OptionError(f"{owner} needs the option '{name}'", hint=option.doc or None, subject=name)
         return None
     try:
         return option.parse(text)
     except ValueError as error:
-        raise PlanError(f"bad value '{text}' for option '{name}' of {owner}", detail=str(error)) from None
+        message = f"bad value '{text}' for option '{name}' of {owner}"
+        raise OptionError(message, detail=str(error), subject=name) from None

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from parser.errors import PlanError
+from parser.errors import OptionError, PlanError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
 from sqlengine.formats.base import BadRecord, ChangelogFormat, Decoded, Decoder, Encoder, Format, Frames
@@ -56,7 +56,7 @@ def get_format(name: str) -> Format:
     known = formats()
     if name not in known:
         hint = did_you_mean(name, known) or "known formats: " + ", ".join(sorted(known))
-        raise PlanError(f"unknown format '{name}'", hint=hint)
+        raise OptionError(f"unknown format '{name}'", hint=hint, subject="format")
     return known[name]
 
 

@@ -61,7 +61,7 @@ def _lines(label: str, value: object, depth: int) -> Iterator[str]:
     if is_dataclass(value) and not isinstance(value, type | DataType):
         kind = type(value).__name__
         yield f"{indent}{label}" if label in (kind, "watermark") else f"{indent}{label}: {kind}"
-        for field in fields(value):
+        for field in (f for f in fields(value) if f.compare):
             part = getattr(value, field.name)
             shown = field.default is MISSING or part != field.default
             if field.name not in _HIDDEN and shown and part not in (None, (), {}):

@@ -208,3 +208,15 @@ def test_real_rules_share_one_scan(shared: Path) -> None:
 
 def chain(node: LogicalPlan) -> list[LogicalPlan]:
     return [node, *(n for i in node.inputs for n in chain(i))]
+
+
+@pytest.mark.parametrize("written", ["WITHOFFSET(ts, 1500)", "withoffset(`ts`, 1500)"])
+def test_a_watermark_with_an_offset_is_the_time_less_so_many_milliseconds(written: str) -> None:
+    forms = [
+        f"CREATE TABLE w (ts TIMESTAMP(3), WATERMARK FOR ts AS {e}) {OPTIONS}"
+        for e in (written, "ts - INTERVAL '1.5' SECOND")
+    ]
+    ours, flinks = (catalog_of(form).objects["default_catalog", "default_database", "w"] for form in forms)
+    assert isinstance(ours, Table)
+    assert isinstance(flinks, Table)
+    assert ours.watermark == flinks.watermark is not None

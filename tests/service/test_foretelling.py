@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parser.errors import Position
 from sqlengine.client import Client
 from tests.service.harness import User, rule
 
@@ -32,6 +33,15 @@ OPTIONS = {
         "'scan.startup.mode'",
         "",
     ),
+}
+
+# The keys at which the caret stands; where one is missing, it stands at the statement.
+WRONG_KEYS = {
+    "unknown connector": "'connector'",
+    "unknown option": "'topc'",
+    "unknown format": "'format'",
+    "option of the format": "'json.ignore-parse-error'",
+    "bad value": "'scan.startup.mode'",
 }
 
 
@@ -86,8 +96,13 @@ def test_a_text_that_stands_already(user: User) -> None:
 @pytest.mark.parametrize("what", OPTIONS)
 def test_options_of_a_table_that_nobody_uses(user: User, what: str) -> None:
     options, message, hint = OPTIONS[what]
-    error = told(user, "options", f"CREATE TABLE t (id BIGINT) WITH ({options})")
+    sql = f"CREATE TABLE t (id BIGINT)\nWITH ({options})"
+    error = told(user, "options", sql)
     assert error[0] == 400
     assert message in str(error[1])
     assert hint in str(error[3])
-    assert error[4] is not None
+    wrong = WRONG_KEYS.get(what)
+    line, column = (2, sql.split("\n")[1].index(wrong) + 1) if wrong else (1, 1)
+    position = error[4]
+    assert isinstance(position, Position)
+    assert (position.line, position.column) == (line, column)

@@ -188,3 +188,35 @@ SELECT DISTINCT FROM t
 -->   | SELECT DISTINCT FROM t
 -->   |                 ^^^^
 -->   detail: expected an expression
+
+SELECT 1 MINUS SELECT 2
+--> 1:10: syntax error: unexpected 'MINUS'
+-->   | SELECT 1 MINUS SELECT 2
+-->   |          ^^^^^
+-->   detail: the difference of two queries is EXCEPT
+-->   hint: write EXCEPT
+
+SELECT * FROM (t)
+--> 1:15: syntax error: a relation in parentheses is a query or a join
+-->   | SELECT * FROM (t)
+-->   |               ^
+-->   hint: leave the parentheses out
+
+SELECT * FROM ((VALUES (1)) AS t (x))
+--> 1:15: syntax error: a relation in parentheses is a query or a join
+-->   | SELECT * FROM ((VALUES (1)) AS t (x))
+-->   |               ^
+-->   hint: leave the parentheses out
+
+SELECT * FROM (t, u)
+--> 1:15: syntax error: a relation in parentheses is a query or a join
+-->   | SELECT * FROM (t, u)
+-->   |               ^
+-->   hint: leave the parentheses out
+
+SELECT 1 OFFSET 1 LIMIT 1
+--> 1:19: syntax error: unexpected 'LIMIT'
+-->   | SELECT 1 OFFSET 1 LIMIT 1
+-->   |                   ^^^^^
+-->   detail: LIMIT stands before OFFSET
+-->   hint: write LIMIT … OFFSET …

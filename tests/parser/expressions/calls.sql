@@ -51,3 +51,9 @@ JSON_QUERY(a, '$.x' WITH CONDITIONAL WRAPPER)
 
 JSON_OBJECT(KEY 'a' VALUE 1, 'b' VALUE 2 ABSENT ON NULL)
 --> JSON_OBJECT('a', 1, 'b', 2, (Kwarg Var:ON_NULL Var:ABSENT))
+
+CONVERT(VARCHAR(3), a)
+--> (Cast a to=<VARCHAR(3)>)
+
+CONVERT(INT, a) + CONVERT(b, c)
+--> (Add (Cast a to=<INT>) CONVERT(b, c))
