@@ -63,7 +63,8 @@ def offset_at(seconds: int, zone: tzinfo) -> int:
     return int(offset.total_seconds()) if offset else 0
 
 
-def _tokens_of(pattern: str) -> tuple[Token, ...]:
+def simple_tokens(pattern: str) -> tuple[Token, ...]:
+    """The tokens of an older pattern; BadPattern for an unknown letter or an open quote."""
     return tokens_of(pattern, _LETTERS, "")
 
 
@@ -71,7 +72,7 @@ def check_simple(pattern: object) -> None:
     """PlanError for a literal pattern that no function could use."""
     if isinstance(pattern, str):
         try:
-            _tokens_of(pattern)
+            simple_tokens(pattern)
         except BadPattern as error:
             raise PlanError(str(error)) from None
 
@@ -102,7 +103,7 @@ def _shown(ms: int, zone: tzinfo) -> _Shown:
 def write_simple(ms: int, pattern: str, zone: tzinfo) -> str:
     """An instant by the pattern. BadPattern."""
     shown = _shown(ms, zone)
-    return "".join(_written(t, shown) for t in _tokens_of(pattern))
+    return "".join(_written(t, shown) for t in simple_tokens(pattern))
 
 
 def _written(token: Token, at: _Shown) -> str:
@@ -161,7 +162,7 @@ def _offset_text(offset: int, between: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _reading(pattern: str) -> tuple[re.Pattern[str], tuple[Token, ...]]:
-    tokens = _tokens_of(pattern)
+    tokens = simple_tokens(pattern)
     parts, fields = [], []
     for i, token in enumerate(tokens):
         if not token.letter:

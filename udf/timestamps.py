@@ -19,8 +19,7 @@ from udf.intervals import from_integers, integers, units_per_ms
 from udf.parsing import days_of, parse_date, parse_timestamp
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom
-from udf.simple_dates import check_simple, java_zone, read_simple, seconds_at
-from udf.simple_dates import tokens_of as simple_tokens
+from udf.simple_dates import check_simple, java_zone, read_simple, seconds_at, simple_tokens
 from udf.texts import local
 from udf.vector import Vector
 

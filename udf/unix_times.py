@@ -16,7 +16,7 @@ from udf.fixed_times import Shape, read, read_column, shape_of, written
 from udf.intervals import from_integers, integers
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, always_nullable, bigint, nullable, takes, text
-from udf.simple_dates import check_simple, java_zone, read_simple, tokens_of, write_simple
+from udf.simple_dates import check_simple, java_zone, read_simple, simple_tokens, write_simple
 from udf.texts import local
 from udf.timestamps import DEFAULT, FIRST_MS, LAST_MS, MIN_LONG, constant_shape, texts
 from udf.vector import Vector
@@ -52,7 +52,7 @@ def unix_timestamp(ctx: KernelContext, value: Values | None = None, pattern: Val
     given = pa.scalar(DEFAULT) if pattern is None else pattern
     zone = java_zone(ctx.zone)
     if is_constant(given) and isinstance(value, pa.Array) and given.is_valid and _is_simple(given.as_py()):
-        shape = constant_shape(given, tokens_of) if ctx.zone == "UTC" else None
+        shape = constant_shape(given, simple_tokens) if ctx.zone == "UTC" else None
         if shape is not None:
             other = lambda v: per_distinct(lambda x: _seconds(x, given.as_py(), zone), pa.int64(), v)  # noqa: E731
             return read_column(value, shape, 1, other)
@@ -113,7 +113,7 @@ def _written_fast(ctx: KernelContext, value: Values, pattern: Values) -> Values 
 
 def _simple_shape(pattern: str) -> Shape | None:
     try:
-        return shape_of(tokens_of(pattern))
+        return shape_of(simple_tokens(pattern))
     except BadPattern:
         return None
 
@@ -147,7 +147,7 @@ def _converted_fast(value: Values, source: Values, target: Values) -> Values | N
     """From UTC to a zone of the tz database, where all texts are plain ones of these years."""
     if not is_constant(source, target) or not isinstance(value, pa.Array) or source.as_py() != "UTC":
         return None
-    zone, shape = java_zone(target.as_py() or ""), constant_shape(pa.scalar(DEFAULT), tokens_of)
+    zone, shape = java_zone(target.as_py() or ""), constant_shape(pa.scalar(DEFAULT), simple_tokens)
     if shape is None or not isinstance(zone, ZoneInfo) or zone.key != target.as_py():
         return None
     seconds, good = read(value, shape)
