@@ -163,6 +163,12 @@ class PatternExclusion(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
+class PatternAbsence(exp.Expression):
+    """[^ a]: no row is an a."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 class PatternPermutation(exp.Expression):
     """PERMUTE (a, b)."""
 

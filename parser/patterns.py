@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 from parser.cursor import mark
 from parser.literals import interval
 from parser.nodes import (
+    PatternAbsence,
     PatternChoice,
     PatternExclusion,
     PatternPermutation,
@@ -116,7 +117,7 @@ def _choice(cursor: Expressions) -> exp.Expression:
 def _sequence(cursor: Expressions) -> exp.Expression:
     first = cursor.token
     items = [_factor(cursor)]
-    while cursor.token.is_name or cursor.token.word in ("(", "{"):
+    while cursor.token.is_name or cursor.token.word in ("(", "{", "["):
         items.append(_factor(cursor))
     return items[0] if len(items) == 1 else mark(PatternSequence(expressions=items), first, cursor.previous)
 
@@ -166,6 +167,10 @@ def _primary(cursor: Expressions) -> exp.Expression:
         cursor.expect("-")
         node = PatternExclusion(this=_choice(cursor))
         cursor.expect("-", "}")
+    elif cursor.take("["):
+        cursor.expect("^")
+        node = PatternAbsence(this=cursor.identifier("a variable"))
+        cursor.expect("]")
     elif cursor.take("PERMUTE"):
         node = PatternPermutation(expressions=cursor.wrapped(lambda: _choice(cursor)))
     else:

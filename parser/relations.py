@@ -85,6 +85,7 @@ class Relations(Windows):
                 node = self._table_function()
             case _:
                 node = self._table()
+        self._name_before_match()
         if self.token.word == "MATCH_RECOGNIZE":
             node.set("match", match_recognize(self))
         self._pivots(node)
@@ -92,6 +93,13 @@ class Relations(Windows):
         if self.token.word == "TABLESAMPLE":
             node.set("sample", sample(self))
         return mark(node, first, self.previous)
+
+    def _name_before_match(self) -> None:
+        """A name of the relation whose rows are matched; nothing can be said by it."""
+        ahead = 1 if self.token.word == "AS" else 0
+        if self.peek(ahead).is_name and self.peek(ahead + 1).word == "MATCH_RECOGNIZE":
+            self.take("AS")
+            self.identifier("the name of a relation")
 
     def _pivots(self, node: exp.Expression) -> None:
         pivots: list[exp.Expression] = [pivot(self)] if self.token.word == "PIVOT" else []

@@ -54,6 +54,8 @@ def _pattern(node: exp.Expression) -> str:
             return _pattern(node.this) + _bounds(node)
         case nodes.PatternExclusion():
             return f"{{- {_pattern(node.this)} -}}"
+        case nodes.PatternAbsence():
+            return f"[^{identifier(node.this)}]"
         case nodes.PatternPermutation():
             return f"PERMUTE ({', '.join(map(_pattern, node.expressions))})"
         case exp.Paren():

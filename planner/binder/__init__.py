@@ -16,7 +16,7 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
-from planner.binder import calls, json_calls, nested, operators, over, subqueries, watermarks
+from planner.binder import calls, json_calls, nested, operators, over, pattern_values, subqueries, watermarks
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
@@ -30,7 +30,7 @@ from planner.zones import in_zone
 
 __all__ = ["Bound", "bind"]
 
-for _module in (operators, calls, json_calls, nested, over, subqueries, watermarks):
+for _module in (operators, calls, json_calls, nested, over, pattern_values, subqueries, watermarks):
     _module.install()
 
 # Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.

@@ -23,10 +23,8 @@ _OTHER_AGGREGATES = dict.fromkeys(
     "SUM0 APPROX_COUNT_DISTINCT".split(),
     _KNOWN,
 )
-_OTHER_WINDOWS = {
-    "MATCH_ROWTIME": "MATCH_RECOGNIZE is not there either",
-    "MATCH_PROCTIME": "MATCH_RECOGNIZE is not there either",
-}
+# Functions that stand within MATCH_RECOGNIZE only.
+PATTERN_FUNCTIONS = frozenset("FIRST LAST PREV NEXT MATCH_ROWTIME MATCH_PROCTIME MATCH_NUMBER CLASSIFIER".split())
 # Names of calls that are no scalar functions.
 NOT_SCALAR = (
     AGGREGATES
@@ -35,7 +33,7 @@ NOT_SCALAR = (
     | WINDOW_BOUNDS
     | _WINDOWS
     | frozenset(_OTHER_AGGREGATES)
-    | frozenset(_OTHER_WINDOWS)
+    | PATTERN_FUNCTIONS
 )
 
 _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
@@ -68,7 +66,7 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
     nodes.New: ("NEW", "use ROW(…)"),
     nodes.CursorOf: ("CURSOR", "use a table argument: TABLE t"),
     nodes.Jdbc: ("{fn …}", "call the function itself"),
-    nodes.Modified: ("RUNNING and FINAL", "they belong to MATCH_RECOGNIZE, which is not there either"),
+    nodes.Modified: ("RUNNING and FINAL", "they belong to MATCH_RECOGNIZE"),
     nodes.Model: ("MODEL", "call a Python function: CREATE FUNCTION … LANGUAGE PYTHON"),
     nodes.Separator: ("SEPARATOR", "give it as an argument"),
 }
@@ -92,9 +90,12 @@ def of_field(node: exp.Expression) -> UnsupportedError:
 def of_special(node: exp.Expression, clause: str) -> PlanError:
     """An aggregate or window function where there is none."""
     name = node.name.upper()
-    for table in (_OTHER_AGGREGATES, _OTHER_WINDOWS):
-        if name in table:
-            return UnsupportedError(f"{name} is not supported", hint=table[name], position=position_of(node))
+    if name in _OTHER_AGGREGATES:
+        hint = _OTHER_AGGREGATES[name]
+        return UnsupportedError(f"{name} is not supported", hint=hint, position=position_of(node))
+    if name in PATTERN_FUNCTIONS:
+        hint = "it belongs to MEASURES and DEFINE of MATCH_RECOGNIZE"
+        return PlanError(f"{name} cannot stand in {clause}", hint=hint, position=position_of(node))
     if name in AGGREGATES:
         hint = "filter aggregates with HAVING" if clause == "WHERE" else "aggregate in a query below"
         return PlanError(f"the aggregate {name} cannot stand in {clause}", hint=hint, position=position_of(node))
@@ -132,7 +133,6 @@ _CLAUSES = {
     "laterals": ("LATERAL", "use scalar functions"),
     "version": ("FOR SYSTEM_TIME AS OF", "put what is joined into the events"),
     "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE …) per column"),
-    "match": ("MATCH_RECOGNIZE", "find the pattern with OVER aggregates or joins"),
     "sample": ("TABLESAMPLE", "filter by a hash of the key, such as MOD(id, 10) = 0"),
     "extend": ("EXTEND", "declare the columns in CREATE TABLE"),
 }

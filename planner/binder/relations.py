@@ -15,6 +15,7 @@ from planner.binder import aggregates, intervals, joins, laterals, ordering, poo
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
 from planner.binder.over import OverCalls
+from planner.binder.patterns import bind_match
 from planner.binder.scalars import as_condition, bind_scalar, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, UnknownColumn, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
@@ -288,6 +289,22 @@ def _joined(
 
 def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
     """What stands in FROM: its plan and the columns that it brings into reach."""
+    match = node.args.get("match")
+    if match is None:
+        return _source(node, context, _alias_columns(node))
+    plan, scope = _source(node, context, ())
+    fields = scope.named
+    if tuple(f.column.name for f in fields) != plan.schema.names:
+        plan = Project(
+            plan, tuple(zip(distinct_names(f.name for f in fields), (f.column for f in fields), strict=True))
+        )
+    query = Query(plan, tuple(f.name for f in fields))
+    query = renamed(bind_match(match, query, context), _alias_columns(node), node)
+    return query.plan, query.scope((node.alias,) if node.alias else ())
+
+
+def _source(node: exp.Expression, context: Context, names: Sequence[str]) -> tuple[LogicalPlan, Scope]:
+    """What stands in FROM without MATCH_RECOGNIZE; `names` are those that the text gives its columns, if any."""
     refusals.check_clauses(node)
     if isinstance(node, exp.Unnest) or laterals.table_function(node, context.catalog) is not None:
         return laterals.alone(node, context)
@@ -308,7 +325,7 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
             query = bind_query(node, context)
         case _:
             raise refusals.of_relation(node)
-    query = renamed(query, _alias_columns(node), node)
+    query = renamed(query, names, node)
     return query.plan, query.scope(name)
 
 

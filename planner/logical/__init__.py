@@ -11,6 +11,7 @@ from planner.logical.constraints import Constrain
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
+from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
 from planner.logical.ranks import Frame, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
@@ -47,10 +48,13 @@ __all__ = [
     "JoinKind",
     "LogicalPlan",
     "LookupJoin",
+    "MatchRecognize",
     "Names",
     "Normalize",
     "Over",
     "OverCall",
+    "PatternItem",
+    "PatternValue",
     "Project",
     "Rank",
     "Scan",
@@ -58,6 +62,7 @@ __all__ = [
     "SessionAssign",
     "SetOperation",
     "Sink",
+    "Skip",
     "SortKey",
     "Stateful",
     "TableFunction",

@@ -18,6 +18,7 @@ from planner.logical import (
     Join,
     LogicalPlan,
     LookupJoin,
+    MatchRecognize,
     Normalize,
     Over,
     Project,
@@ -54,6 +55,7 @@ from sqlengine.operators.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.interval_join import IntervalJoinOperator
 from sqlengine.operators.join import JoinOperator
 from sqlengine.operators.lookup_join import LookupJoinOperator
+from sqlengine.operators.match import MatchOperator
 from sqlengine.operators.normalize import NormalizeOperator
 from sqlengine.operators.over import OverOperator
 from sqlengine.operators.over_sorted import OverSortedOperator
@@ -164,6 +166,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(ToChangelog, lambda plan, node: ToChangelogOperator(plan)),
         _entry(FromChangelog, lambda plan, node: FromChangelogOperator(plan, _owner(node))),
         _entry(Over, lambda plan, node: OverOperator(plan) if plan.in_time else OverSortedOperator(plan)),
+        _entry(MatchRecognize, lambda plan, node: MatchOperator(plan, _owner(node))),
         _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
     )
 )

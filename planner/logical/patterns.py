@@ -1,0 +1,163 @@
+"""MATCH_RECOGNIZE: rows that follow each other and fit a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from typing import Self
+
+from parser.errors import Position
+from parser.types import Column, DataType, Schema
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.ranks import SortKey
+from planner.scalar import Scalar, columns_of
+
+
+@dataclass(frozen=True)
+class PatternItem:
+    """One variable of the pattern, which takes `low` to `high` rows (None: any number), as many as fit if `greedy`.
+    `absent`: no row until the next item takes one, or the time is over, may be one of the variable."""
+
+    variable: str
+    low: int = 1
+    high: int | None = 1
+    greedy: bool = False
+    absent: bool = False
+
+    def __str__(self) -> str:
+        if self.absent:
+            return f"[^{self.variable}]"
+        if (self.low, self.high) == (1, 1):
+            return self.variable
+        high = "" if self.high is None else self.high
+        bounds = f"{{{self.low}}}" if self.low == self.high else f"{{{self.low},{high}}}"
+        return f"{self.variable}{bounds}{'' if self.greedy or self.low == self.high else '?'}"
+
+
+class Skip(Enum):
+    """Where the next match may begin: behind the first row of this one, behind its last, or at a row of a variable."""
+
+    NEXT = "TO NEXT ROW"
+    PAST = "PAST LAST ROW"
+    FIRST = "TO FIRST"
+    LAST = "TO LAST"
+
+
+@dataclass(frozen=True)
+class PatternValue:
+    """What is asked of the rows that some variables have taken: by `function`
+
+    - FIRST, LAST: the value of the input's `column` in the first or last of them, `offset` rows away from there; NULL where
+      there is no such row
+    - ROWTIME: the time at which the match is known
+    - else an aggregate of `udf.aggregates` over `column` (None for COUNT(*)), whose type is `argument_type`.
+
+    `variables` are names of items, all that there are for a name alone; `name` is the column that it is known by."""
+
+    name: str
+    function: str
+    variables: tuple[str, ...]
+    column: str | None
+    type: DataType
+    offset: int = 0
+    argument_type: DataType | None = None
+
+    @property
+    def navigates(self) -> bool:
+        return self.function in ("FIRST", "LAST")
+
+    @property
+    def aggregates(self) -> bool:
+        return not self.navigates and self.function != "ROWTIME"
+
+    def __str__(self) -> str:
+        arguments = ", ".join((*((self.column,) if self.column else ()), *((str(self.offset),) if self.offset else ())))
+        return f"{self.function}({arguments} of {' '.join(self.variables)}) AS {self.name}"
+
+
+@dataclass(frozen=True)
+class MatchRecognize(Stateful):
+    """Of the rows of each `partition` in the order of `order`, whose first column is a time attribute, those that follow
+    each other as `pattern` says. Output: the partition's columns, then `measures`, a row for each match.
+
+    `conditions` are what a row must fulfil to be taken by a variable (none: nothing); they read the row, whose columns
+    are the input's, and by their names the values of `history`, of the rows that the match has so far. Where a value asks
+    for rows of the variable itself, the row is the last of them. `within_ms`: from the first row to the last there is less
+    time than that (0: no limit)."""
+
+    folds = False
+
+    input: LogicalPlan
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    pattern: tuple[PatternItem, ...]
+    skip: Skip
+    target: tuple[str, ...]
+    within_ms: int
+    conditions: tuple[tuple[str, Scalar], ...]
+    history: tuple[PatternValue, ...]
+    measures: tuple[PatternValue, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        partition = self.input.schema.select(self.partition).columns
+        return Schema((*partition, *(Column(m.name, m.type) for m in self.measures)))
+
+    @property
+    def label(self) -> str:
+        by = f"of each {', '.join(self.partition)} " if self.partition else ""
+        within = f" within {self.within_ms} ms" if self.within_ms else ""
+        rows = f"({' '.join(map(str, self.pattern))}){within} {by}by {', '.join(map(str, self.order))}"
+        where = ", ".join(f"{v} {c}" for v, c in self.conditions)
+        skip = " ".join((self.skip.value, *self.target))
+        return f"{rows} where {where}; {', '.join(map(str, self.measures))}; skip {skip}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        rows = (*self.partition, "|", *map(str, self.order), "|", *map(str, self.pattern), str(self.within_ms))
+        skip = (self.skip.name, *self.target)
+        conditions = (f"{v} {c.digest}" for v, c in self.conditions)
+        values = (f"{v} {v.type}" for v in (*self.history, *self.measures))
+        return (*rows, "|", *skip, "|", *conditions, "|", *values)
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return tuple(c for _, c in self.conditions)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        variables = (v for v, _ in self.conditions)
+        return replace(self, conditions=tuple(zip(variables, expressions, strict=True)))
+
+    @property
+    def functions(self) -> frozenset[str]:
+        asked = (v.function for v in (*self.history, *self.measures) if v.aggregates)
+        return super().functions.union(asked)
+
+    def pruned(self, wanted: Names) -> Self:
+        return replace(self, measures=tuple(m for m in self.measures if m.name in wanted))
+
+    @cached_property
+    def columns(self) -> Names:
+        """Those of the input that it reads."""
+        own = {v.name for v in self.history}
+        read = {n for _, c in self.conditions for n in columns_of(c)} - own
+        values = {v.column for v in (*self.history, *self.measures) if v.column is not None}
+        return frozenset((*self.partition, *(k.column for k in self.order), *read, *values))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return self.columns
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return self.partition
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE
