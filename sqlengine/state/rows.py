@@ -30,6 +30,10 @@ _COUNTED = BIGINT.with_nullable(False)
 _Rank: TypeAlias = tuple[object, int]
 
 
+# In a list up to this length it is quicker to look for a slot than to ask for its place.
+_SHORT = 256
+
+
 class Tables(Protocol):
     """Gives an operator its tables; what `operators.base.Context` does."""
 
@@ -104,14 +108,19 @@ class RowsTable:
 
     def drop(self, slots: IntArray) -> None:
         """Removes rows, each named once."""
-        for slot in slots.tolist():
-            group = int(self._group_of[slot])
+        empty: list[int] = []
+        for slot, group in zip(slots.tolist(), self._group_of[slots].tolist(), strict=True):
             members = self._members[group]
-            del members[bisect_left(members, self._rank(slot), key=self._rank)]
+            if len(members) <= _SHORT:
+                members.remove(slot)
+            else:
+                del members[bisect_left(members, self._rank(slot), key=self._rank)]
             if not members:
-                self._forget(group, slot)
+                empty.append(slot)
             elif self._first[group] == slot:
                 self._first[group] = members[0]
+        if empty:
+            self._forget(np.array(empty))
         self.table.remove(slots)
 
     # ---- reading -----------------------------------------------------------------------------------------------
@@ -203,11 +212,12 @@ class RowsTable:
         self._first[groups] = slots
         return groups
 
-    def _forget(self, group: int, slot: int) -> None:
-        """The group has no rows any more; `slot` still holds the last."""
-        columns = self._columns([self._array(name, np.array([slot])) for name in self.key.names])
-        self._index.remove(hash_rows(columns, 1), np.array([group]))
-        self._free.append(group)
+    def _forget(self, slots: IntArray) -> None:
+        """Groups that have no rows any more; `slots` still hold the last of each."""
+        columns = self._columns([self._array(name, slots) for name in self.key.names])
+        groups = self._group_of[slots]
+        self._index.remove(hash_rows(columns, len(slots)), groups)
+        self._free += groups.tolist()
 
     def _rank(self, slot: int) -> _Rank:
         order: object = 0 if self._order_by is None else self.table.columns[self._order_by][slot]
