@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from parser.dialect import position_of
@@ -17,10 +19,12 @@ from planner.logical import (
     LookupJoin,
     Project,
     Scan,
+    Stateful,
     TemporalJoin,
 )
-from planner.optimizer import optimize
 from planner.passes.join_keys import join_keys
+from planner.ranking import ranked
+from planner.rewrite import transform
 from planner.scalar import ColumnRef, Scalar
 
 
@@ -63,9 +67,10 @@ def made(
             hint="declare a WATERMARK on it, or join as of a column that is PROCTIME()",
             position=position_of(time),
         )
+    right = transform(ranked(right), _unfolded)
     join = TemporalJoin(left, right, kind, condition, as_of.name, times[0])
     equal = set(_keyed(join).keys(1))
-    keys = optimize(right).upsert_keys
+    keys = right.upsert_keys
     if not any(key <= equal for key in keys):
         raise PlanError(
             "the columns that are equal must have the primary key of the table with versions among them",
@@ -74,6 +79,11 @@ def made(
             position=position_of(time),
         )
     return join
+
+
+def _unfolded(node: LogicalPlan) -> LogicalPlan:
+    """Each version counts, however soon the next one comes."""
+    return replace(node, row_by_row=True) if isinstance(node, Stateful) and node.folds else node
 
 
 def _keyed(join: TemporalJoin | LookupJoin) -> TemporalJoin | LookupJoin:

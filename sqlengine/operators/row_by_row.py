@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from sqlengine.batch import Batch, concat
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output
 
@@ -19,10 +23,24 @@ class RowByRowOperator:
     def process(self, port: int, batch: Batch) -> Output:
         if batch.num_rows <= 1:
             return joined(self.operator.process(port, batch))
-        return joined([o for i in range(batch.num_rows) for o in self.operator.process(port, batch.slice(i, 1))])
+        before = batch.watermarks()
+        return joined(
+            [
+                (to, _as_of(made, int(before[i])))
+                for i in range(batch.num_rows)
+                for to, made in self.operator.process(port, batch.slice(i, 1))
+            ]
+        )
 
     def close(self) -> None:
         self.operator.close()
+
+
+def _as_of(made: Batch, before: int) -> Batch:
+    """What one row made comes before the time that the row brings."""
+    if made.row_watermarks is not None or not made.num_rows or made.watermark <= before:
+        return made
+    return replace(made, row_watermarks=np.full(made.num_rows, before))
 
 
 def joined(output: Output) -> Output:

@@ -113,8 +113,9 @@ class TemporalJoinOperator:
             reached = np.full(batch.num_rows, watermark) if clock is None else clock
             if port == 0:
                 self._wait(batch, np.maximum(reached, before))
-            else:
-                before = self._take_versions(batch, reached, before, output)
+            else:  # an operation below may tell the time behind its rows only
+                known = np.full(batch.num_rows, before) if clock is None else reached
+                before = self._take_versions(batch, known, before, output)
         self._emit(batch, watermark, before, output)
         self._versions.forget(watermark)
         return [*output, (0, replace(batch.tick(self._node.schema), watermark=watermark))]
