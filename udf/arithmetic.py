@@ -14,11 +14,19 @@ import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import DOUBLE, DataType, Root, decimal
-from udf.arrays import null_where, row_by_row, valid, wrap
+from udf.arrays import column_of, null_where, row_by_row, valid, wrap
 from udf.coercion import as_decimal, modulus_type, product_type, quotient_type, sum_type
 from udf.decimal_units import quotients, shortened
 from udf.decimals import EXACT, combine, cut_decimals, decimal_rows, zero_of
-from udf.intervals import add_interval, ceil_time, floor_time, interval_casts, interval_result, scale_interval
+from udf.intervals import (
+    add_interval,
+    ceil_time,
+    floor_time,
+    integers,
+    interval_casts,
+    interval_result,
+    scale_interval,
+)
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, double, int_, nullable, same_as_first, takes
 from udf.vector import Errors, Vector
@@ -133,16 +141,26 @@ def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     right, errors = _without_zero(ctx.num_rows, left, right)
     if _is_decimal(ctx):
         return Vector(decimal_rows(ctx.num_rows, EXACT.remainder, ctx.result_type, left, right), errors)
-    missing = ~(valid(left, ctx.num_rows) & valid(right, ctx.num_rows))
-    rest = np.fmod(_integers(left), _integers(right, 1))
+    present = valid(left, ctx.num_rows) & valid(right, ctx.num_rows)
+    rest = _remainders(_integers(left), _integers(right, 1))
     whole = np.broadcast_to(rest, (ctx.num_rows,)).astype(ctx.result_type.arrow.to_pandas_dtype())
-    return Vector(pa.array(whole, mask=missing), errors)
+    return Vector(column_of(whole, present, ctx.result_type.arrow), errors)
+
+
+def _remainders(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """With the dividend's sign. By one divisor NumPy divides several numbers at a time."""
+    if right.ndim or right <= 0 or not left.ndim:
+        return np.asarray(np.fmod(left, right))
+    rest = left - left // right * right
+    negative = left < 0
+    return np.where(negative & (rest != 0), rest - right, rest) if negative.any() else rest
 
 
 def _integers(values: Values, missing: int = 0) -> npt.NDArray[np.int64]:
     if isinstance(values, pa.Scalar):
         return np.asarray(values.as_py() if values.is_valid else missing, np.int64)
-    return np.asarray(values.fill_null(missing).to_numpy(zero_copy_only=False), np.int64)
+    numbers = integers(values, len(values))
+    return np.where(valid(values, len(values)), numbers, missing) if missing and values.null_count else numbers
 
 
 def _without_zero(num_rows: int, left: Values, right: Values) -> tuple[Values, Errors | None]:
@@ -310,6 +328,8 @@ def power(ctx: KernelContext, base: Values, exponent: Values) -> Values:
     >>> POWER(2, 10)
     1024.0
     """
+    if isinstance(exponent, pa.Scalar) and exponent.as_py() == 2:
+        return pc.multiply(base, base)  # as Java's machine code does
     return pc.power(base, exponent)
 
 
@@ -320,7 +340,12 @@ def sqrt(ctx: KernelContext, value: Values) -> Values:
     >>> SQRT(2.25)
     1.5
     """
-    return pc.power(value, pa.scalar(0.5))  # as Flink: the root of -0.0 is 0.0
+    if isinstance(value, pa.Scalar):
+        return pc.power(value, pa.scalar(0.5))  # as Flink: the root of -0.0 is 0.0, that of -Infinity is Infinity
+    numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):
+        roots = np.where(np.isneginf(numbers), np.inf, np.sqrt(numbers) + 0.0)
+    return column_of(roots, valid(value, len(value)), pa.float64())
 
 
 @function("LN", signature=takes(double, result=DOUBLE))

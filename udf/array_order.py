@@ -99,12 +99,19 @@ def _extreme_result(types: Types, literals: Literals) -> DataType:
 def _extreme(ctx: KernelContext, value: Values, *, greatest: bool) -> Values:
     lists = lists_of(value, ctx.num_rows)
     rank = _ranks(lists.values)
-    places, rows = elements_in(lists), np.repeat(np.arange(ctx.num_rows), lists.lengths)
-    known = rank[places] != NULL_CODE
-    places, rows = places[known], rows[known]
-    order = np.lexsort((rank[places] if greatest else -rank[places], rows))
+    places, lengths = elements_in(lists), lists.lengths
+    key = (
+        rank[places]
+        if greatest
+        else np.where(rank[places] == NULL_CODE, NULL_CODE, int(rank.max(initial=0)) - rank[places])
+    )
     found = np.full(ctx.num_rows, -1, np.int64)
-    found[rows[order]] = places[order]  # the last of a row's is its extreme
+    held = np.flatnonzero(lengths)
+    if len(held):
+        starts = (np.cumsum(lengths) - lengths)[held]
+        best = np.maximum.reduceat(key, starts)
+        hits = np.flatnonzero((key == np.repeat(best, lengths[held])) & (key != NULL_CODE))
+        found[np.repeat(held, lengths[held])[hits]] = places[hits]
     return lists.values.take(pa.array(found, mask=found < 0)).cast(ctx.result_type.arrow)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,9 +24,16 @@ class RowError(Exception):
 
 def bools(values: pa.Array) -> BoolArray:
     """TRUE as True, FALSE and NULL as False."""
-    if values.null_count:
-        values = values.fill_null(False)
-    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    buffer = values.buffers()[1] if pa.types.is_boolean(values.type) else None
+    if buffer is None:
+        return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    found = _bits(buffer, values)
+    return found & valid(values, len(values)) if values.null_count else found
+
+
+def _bits(buffer: pa.Buffer, values: pa.Array) -> BoolArray:
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little", count=values.offset + len(values))
+    return bits[values.offset :].view(np.bool_)
 
 
 def valid(values: Values, num_rows: int) -> BoolArray:
@@ -34,7 +42,14 @@ def valid(values: Values, num_rows: int) -> BoolArray:
         return np.full(num_rows, values.is_valid)
     if not values.null_count:
         return np.ones(num_rows, np.bool_)
-    return bools(values.is_valid())
+    buffer = values.buffers()[0]
+    return bools(values.is_valid()) if buffer is None else _bits(buffer, values)
+
+
+def column_of(numbers: npt.NDArray[Any], present: BoolArray, kind: pa.DataType) -> pa.Array:
+    """A column of a type of fixed width from its numbers (bits, for BOOLEAN) as Arrow holds them, NULL where not `present`."""
+    nulls = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(present), [nulls, pa.py_buffer(np.ascontiguousarray(numbers))])
 
 
 def null_where(mask: BoolArray, values: pa.Array) -> pa.Array:

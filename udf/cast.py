@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import BYTES, MAX_LENGTH, DataType, Root, TimeAttribute
-from udf.arrays import errors_of, in_two_ways, null_where, quoted, valid, wrap
+from udf.arrays import column_of, errors_of, in_two_ways, null_where, quoted, valid, wrap
 from udf.coercion import can_cast
 from udf.decimal_units import MOST, divided, doubles, fitted, units_of
 from udf.decimals import decimal_rows, rescale, zero_of
@@ -171,7 +171,7 @@ def _from_decimals(values: pa.Array, target: DataType) -> pa.Array:
         return pa.array(whole.astype(target.arrow.to_pandas_dtype()), mask=~present)
     exact = None if target.is_integer else doubles(values)
     if exact is not None:
-        return pa.array(exact, mask=~present).cast(target.arrow, safe=False)
+        return column_of(exact, present, pa.float64()).cast(target.arrow, safe=False)
     numbers = [None if v is None else _from_decimal(v, target) for v in values.to_pylist()]
     return pa.array(numbers, target.arrow)
 
@@ -184,11 +184,14 @@ def _saturated(values: pa.Array, target: DataType) -> pa.Array:
     """As Java: NaN is 0, what is too large is the largest INT or BIGINT; smaller types take the low bits of an INT."""
     numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     wide = 63 if target.root is Root.BIGINT else 31
+    present = valid(values, len(values))
+    if target.root is Root.INT and (np.abs(numbers) < 2.0**31).all():
+        return column_of(numbers.astype(np.int32), present, pa.int32())
     whole = np.nan_to_num(np.trunc(numbers), nan=0.0)
     inside = np.where(np.abs(whole) < 2.0**wide, whole, 0.0).astype(np.int64)
     limit = np.where(whole > 0, 2**wide - 1, -(2**wide))
     result = np.where(np.abs(whole) < 2.0**wide, inside, limit)
-    return pa.array(result.astype(target.arrow.to_pandas_dtype()), mask=~valid(values, len(values)))
+    return pa.array(result.astype(target.arrow.to_pandas_dtype()), mask=~present)
 
 
 def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) -> Vector:
@@ -259,7 +262,7 @@ _PLAIN = {
 
 def _parse_plain(values: pa.Array, target: DataType) -> pa.Array | None:
     """The values if all texts are plain ones."""
-    plain = _PLAIN.get(target.root)
+    plain = _plain_decimal(target) if target.root is Root.DECIMAL else _PLAIN.get(target.root)
     if plain is None or (target.root is Root.TIMESTAMP and target.precision not in (3, 6, 9)):
         return None
     if not pc.all(pc.match_substring_regex(values, plain)).as_py():
@@ -268,6 +271,14 @@ def _parse_plain(values: pa.Array, target: DataType) -> pa.Array | None:
         return values.cast(target.arrow)
     except pa.ArrowInvalid:  # a day that does not exist, more digits than the type has
         return None
+
+
+def _plain_decimal(target: DataType) -> str | None:
+    """Digits that fit without rounding."""
+    whole = target.precision - target.scale
+    if not 0 < whole <= 18 or not pa.types.is_decimal128(target.arrow):
+        return None
+    return rf"\A-?[0-9]{{1,{whole}}}" + (rf"(\.[0-9]{{1,{target.scale}}})?\z" if target.scale else r"\z")
 
 
 def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:

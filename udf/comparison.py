@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import repeat
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import STRING, DataType, Root
-from udf.arrays import null_where, rows_of, valid
+from udf.arrays import rows_of, valid
 from udf.cast import convert
 from udf.coercion import comparison_types, in_types, merged_type
 from udf.intervals import INTERVALS
@@ -231,12 +232,18 @@ def _in_constants(value: pa.Array, items: Sequence[pa.Scalar]) -> pa.Array:
         held = (items, pa.array(known, value.type), len(known) < len(items))
         _lists[key] = held
     _, members, has_null = held
-    found = pc.is_in(value, value_set=members)
-    if has_null:
-        found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
-    if value.null_count:
-        found = null_where(value.is_null().to_numpy(zero_copy_only=False), found)
-    return found
+    if 0 < len(members) <= _FEW and not pa.types.is_floating(value.type):
+        found = reduce(pc.or_, [pc.equal(value, m) for m in members])
+    else:
+        found = pc.is_in(value, value_set=members)
+        if value.null_count:
+            found = pc.if_else(value.is_valid(), found, _UNKNOWN)
+    return pc.if_else(found, found, _UNKNOWN) if has_null else found
+
+
+# Up to so many comparisons take less time than a hash table.
+_FEW = 5
+_UNKNOWN = pa.scalar(None, pa.bool_())
 
 
 @function("IS NULL", signature=takes(anything, result=FACT))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType
-from udf.arrays import valid
+from udf.arrays import column_of, valid
 from udf.vector import BoolArray
 
 Int64s = npt.NDArray[np.int64]
@@ -44,8 +44,7 @@ def from_units(units: Int64s, present: BoolArray, kind: pa.DataType) -> pa.Array
     pairs = np.empty((len(units), 2), np.int64)
     pairs[:, 0] = units
     np.right_shift(units, 63, out=pairs[:, 1])
-    bits = None if present.all() else pa.array(present).buffers()[1]
-    return pa.Array.from_buffers(kind, len(units), [bits, pa.py_buffer(pairs)])
+    return column_of(pairs, present, kind)
 
 
 def fitted(units: Int64s, present: BoolArray, target: DataType) -> pa.Array:

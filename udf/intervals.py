@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import INTERVAL_DAY_TIME, DataType, Root
-from udf.arrays import rows_of, valid
+from udf.arrays import column_of, rows_of, valid
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import Custom, nullable
 from udf.texts import instants, local
@@ -63,15 +63,19 @@ def integers(values: Values, num_rows: int) -> Int64s:
     if isinstance(values, pa.Scalar):
         values = pa.repeat(values, num_rows)
     kind = values.type
-    if pa.types.is_temporal(kind):
+    if pa.types.is_temporal(kind) or pa.types.is_duration(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    buffer = values.buffers()[1] if pa.types.is_signed_integer(values.type) else None
+    if buffer is None:
+        return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    held = np.frombuffer(buffer, values.type.to_pandas_dtype())[values.offset : values.offset + len(values)]
+    return np.asarray(held if not values.null_count else np.where(valid(values, len(values)), held, 0), np.int64)
 
 
 def from_integers(numbers: Int64s, present: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
     """Integers as a column of `kind`, NULL where not `present`."""
     storage = pa.int32() if kind.bit_width == 32 else pa.int64()
-    return pa.array(numbers.astype(storage.to_pandas_dtype()), storage, mask=~present).view(kind)
+    return column_of(numbers.astype(storage.to_pandas_dtype(), copy=False), present, kind)
 
 
 def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> Vector:

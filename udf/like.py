@@ -6,15 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import BOOLEAN, DataType
-from udf.arrays import RowError, errors_of, is_constant, rows_of
+from udf.arrays import RowError, column_of, errors_of, is_constant, rows_of, valid
 from udf.java_text import quote_re2
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Positional, nullable, text
+from udf.text_bytes import MANY, hits
 from udf.vector import Vector
 
 ANY = "%"
@@ -86,7 +89,7 @@ def _matcher(pattern: LikePattern) -> Callable[[pa.Array], pa.Array]:
         case (("%", True), (text, False)):
             return _kernel("ends_with", text)
         case (("%", True), (text, False), ("%", True)):
-            return _kernel("match_substring", text)
+            return _container(text)
     return _kernel("match_substring_regex", _to_re2(pattern))
 
 
@@ -94,6 +97,20 @@ def _kernel(name: str, text: str) -> Callable[[pa.Array], pa.Array]:
     """Arrow's kernel with options made once."""
     function, options = pc.get_function(name), pc.MatchSubstringOptions(text)
     return lambda values: function.call([values], options)
+
+
+def _container(text: str) -> Callable[[pa.Array], pa.Array]:
+    kernel, needle = _kernel("match_substring", text), text.encode()
+    if len(needle) < 2:
+        return kernel
+    return lambda values: _where(values, hits(values, needle)[0]) if len(values) >= MANY else kernel(values)
+
+
+def _where(values: pa.Array, rows: npt.NDArray[np.intp]) -> pa.Array:
+    """TRUE in these rows, NULL where the values are."""
+    found = np.zeros(len(values), np.bool_)
+    found[rows] = True
+    return column_of(np.packbits(found, bitorder="little"), valid(values, len(values)), pa.bool_())
 
 
 _TRUE = pa.scalar(True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DOUBLE, DataType, Root, decimal
-from udf.arrays import row_by_row
+from udf.arrays import column_of, row_by_row, valid
 from udf.decimals import EXACT, cut_decimals, decimal_rows
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, double, int_, never_null, nullable, number, same_as_first, takes
@@ -242,10 +242,26 @@ def truncate(ctx: KernelContext, value: Values, digits: Values | None = None) ->
         return cut_decimals(ctx, value, places, ROUND_DOWN, _cut)
     if kind.is_integer:
         return row_by_row(ctx.num_rows, lambda v, d: int(_cut(Decimal(v), d)), kind.arrow, value, places)
+    constant = places.as_py() if isinstance(places, pa.Scalar) and places.is_valid else -1
+    if kind.root is Root.DOUBLE and isinstance(value, pa.Array) and 0 <= constant <= 15:
+        return _cut_doubles(value, constant)
     text: Callable[[float], str] = (lambda v: str(np.float32(v))) if kind.root is Root.FLOAT else repr
     return row_by_row(ctx.num_rows, lambda v, d: _cut_float(v, d, text), pa.float64(), value, places).cast(
         kind.arrow, safe=False
     )
+
+
+def _cut_doubles(values: pa.Array, places: int) -> pa.Array:
+    """Whole units of the last place: the double that is nearest to a number of them tells whether its text reaches it."""
+    numbers, unit = values.fill_null(0.0).to_numpy(zero_copy_only=False), 10.0**places
+    size = np.abs(numbers)
+    small = size < 2.0**40 / unit
+    floor = np.floor(np.where(small, size, 0.0) * unit)
+    floor += (size >= (floor + 1) / unit).astype(np.float64) - (size < floor / unit)
+    result = np.copysign(floor / unit, numbers) + 0.0
+    for row in np.flatnonzero(~small):
+        result[row] = _cut_float(float(numbers[row]), places, repr)
+    return column_of(result, valid(values, len(values)), pa.float64())
 
 
 def _cut_float(value: float, places: int, text: Callable[[float], str]) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BOOLEAN, INT, DataType
-from udf.arrays import is_ascii, is_constant, map_text
+from udf.arrays import column_of, is_ascii, is_constant, map_text, valid
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -17,6 +18,7 @@ from udf.signatures import (
     takes,
     text,
 )
+from udf.text_bytes import MANY, hits
 
 
 def _position(search: str, value: str, start: int = 1) -> int:
@@ -30,6 +32,12 @@ def _constant_position(value: pa.Array, search: Values, start: Values) -> Values
     if not is_ascii(value):
         return None
     before = max(start.as_py(), 1) - 1
+    needle = search.as_py().encode()
+    if not before and len(needle) > 1 and len(value) >= MANY:
+        found = np.zeros(len(value), np.int32)
+        rows, at = hits(value, needle)
+        found[rows] = at + 1
+        return column_of(found, valid(value, len(value)), pa.int32())
     places = pc.find_substring(pc.utf8_slice_codeunits(value, before) if before else value, search.as_py())
     return pc.if_else(pc.less(places, 0), pa.scalar(0, pa.int32()), pc.add(places, pa.scalar(before + 1, pa.int32())))
 

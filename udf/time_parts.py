@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, Root
-from udf.arrays import rows_of, valid
+from udf.arrays import column_of, rows_of, valid
 from udf.intervals import (
     DAY_MS,
     INTERVALS,
@@ -31,8 +32,10 @@ def days_and_ms(ctx: KernelContext, value: Values, at: int) -> tuple[Int64s, Int
     numbers = integers(local(value, ctx.zone) if t.root is Root.TIMESTAMP_LTZ else value, ctx.num_rows)
     if t.root is Root.DATE:
         return numbers, np.zeros_like(numbers)
-    ms = numbers // units_per_ms(t.arrow)
-    return ms // DAY_MS, ms % DAY_MS
+    per_ms = units_per_ms(t.arrow)
+    ms = numbers if per_ms == 1 else numbers // per_ms
+    days = ms // DAY_MS
+    return days, ms - days * DAY_MS
 
 
 def _year_of(days: Int64s) -> Int64s:
@@ -82,18 +85,37 @@ _OF_MS: dict[str, Callable[[Int64s], Int64s]] = {
 
 
 def _part(ctx: KernelContext, name: str, value: Values, at: int = 0) -> Values:
-    missing, kind = ~valid(value, ctx.num_rows), ctx.arg_types[at]
+    present, kind = valid(value, ctx.num_rows), ctx.arg_types[at]
     if kind.root in INTERVALS:
         numbers = integers(value, ctx.num_rows)
         parts = _OF_MONTHS if kind.root is Root.INTERVAL_YEAR_MONTH else _OF_MS
         size = np.where(numbers < 0, -1, 1)
-        return pa.array(parts[name](np.abs(numbers)) * size, pa.int64(), mask=missing)
+        return pa.array(parts[name](np.abs(numbers)) * size, pa.int64(), mask=~present)
     if name in _FRACTIONS:
         unit = units_per_ms(kind.arrow) * 1000 if kind.root is not Root.DATE else 1
         fraction = integers(value, ctx.num_rows) % unit * (1_000_000_000 // unit)
-        return pa.array(fraction // _FRACTIONS[name], pa.int64(), mask=missing)
+        return pa.array(fraction // _FRACTIONS[name], pa.int64(), mask=~present)
     days, ms = days_and_ms(ctx, value, at)
-    return pa.array(_PARTS[name](days, ms), pa.int64(), mask=missing)
+    return column_of(_by_table(name, days) if name in _OF_DATE else _PARTS[name](days, ms), present, pa.int64())
+
+
+# Parts that depend on the day alone, and how many days a table of them begins and ends at a multiple of, and has at most.
+_OF_DATE = frozenset(_PARTS) - {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "EPOCH"}
+_STEP, _DAYS_MOST = 4096, 65_536
+
+
+def _by_table(name: str, days: Int64s) -> Int64s:
+    first, last = (int(days.min()), int(days.max())) if len(days) else (0, 0)
+    if last - first > _DAYS_MOST - _STEP:
+        return _PARTS[name](days, days)
+    start = first // _STEP * _STEP
+    return _table(name, start, last // _STEP * _STEP + _STEP).take(days - start)
+
+
+@lru_cache(maxsize=64)
+def _table(name: str, first: int, end: int) -> Int64s:
+    days = np.arange(first, end)
+    return _PARTS[name](days, days)
 
 
 def _check_part(name: str, kind: DataType) -> None:
