@@ -30,3 +30,13 @@ def order(keys: Sequence[SortKey], columns: Sequence[pa.Array], groups: IntArray
     by = [codes(k, c) for k, c in zip(keys, columns, strict=True)]
     sorted_: IntArray = np.lexsort([ties, *reversed(by), groups])
     return sorted_
+
+
+def codes_of(columns: Sequence[pa.Array], count: int) -> IntArray:
+    """A number for each row, equal for rows that are equal in all columns; NULL is equal to NULL."""
+    found = np.zeros(count, np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode("encode")
+        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        found = np.unique(found * len(encoded.dictionary) + own, return_inverse=True)[1]
+    return found

@@ -13,7 +13,7 @@ from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, first_seen, plain, takes_back
-from sqlengine.operators.ordering import order
+from sqlengine.operators.ordering import codes_of, order
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
 
@@ -53,6 +53,8 @@ class RankOperator:
     def close(self) -> None: ...
 
     def _change(self, batch: Batch) -> Batch | None:
+        if self._grows and batch.num_rows > self._node.end:
+            batch = self._contenders(batch)
         key = [batch.column(n) for n in self._node.partition]
         known = self._rows.groups(key, batch.num_rows)
         before = self._ranked(np.unique(known[known >= 0]))
@@ -64,6 +66,17 @@ class RankOperator:
         result = self._tell(batch, told) if told else None
         self._rows.drop(gone if not self._grows else self._beyond(after))
         return result
+
+    def _contenders(self, batch: Batch) -> Batch:
+        """Without the rows before which the batch itself has enough of their partition."""
+        rows = np.arange(batch.num_rows)
+        partition = codes_of([batch.column(n) for n in self._node.partition], batch.num_rows)
+        columns = [batch.column(k.column) for k in self._keys]
+        at = order(self._keys, columns, partition, -rows if self._last_first else rows)
+        starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
+        place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+        chosen = at[place < self._node.end]
+        return batch if len(chosen) == len(rows) else replace(batch.take(np.sort(chosen)), watermark=batch.watermark)
 
     def _apply(self, batch: Batch, key: list[pa.Array]) -> IntArray:
         """Takes the rows into the state; the slots of those that are there no more, which still hold them."""
