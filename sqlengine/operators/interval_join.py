@@ -12,7 +12,7 @@ from planner.logical import IntervalJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.join_rows import PairCondition, Told, assembled, keys_of, none_like
+from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, in_pieces, keys_of, none_like
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.rows import RowsTable
@@ -72,9 +72,14 @@ class IntervalJoinOperator:
             self._residual.open(context)
 
     def process(self, port: int, batch: Batch) -> Output:
+        pieces = in_pieces(batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows)
+        return [told for piece in pieces for told in self._process(port, piece)]
+
+    def _process(self, port: int, piece: Piece) -> Output:
+        batch = piece.batch
         watermark, before = self._times.advance(port, batch)
         output: Output = []
-        made = [self._met(port, batch, watermark, before, output)] if batch.num_rows else []
+        made = [self._met(port, piece, watermark, before, output)] if batch.num_rows else []
         now = batch.proctime if self._node.proctime else watermark
         made += [b for side in (0, 1) if (b := self._gone(side, batch, watermark, now)) is not None]
         return [*output, *((0, b) for b in made if b.num_rows), (0, self._tick(batch, watermark))]
@@ -90,14 +95,14 @@ class IntervalJoinOperator:
             return watermark
         return watermark - self._node.delay_ms
 
-    def _met(self, port: int, batch: Batch, watermark: int, before: IntArray | None, output: Output) -> Batch:
-        this, other = self._sides[port], self._sides[1 - port]
+    def _met(self, port: int, piece: Piece, watermark: int, before: IntArray | None, output: Output) -> Batch:
+        batch, this, other = piece.batch, self._sides[port], self._sides[1 - port]
         clock = np.full(batch.num_rows, watermark) if before is None else before
         if self._node.proctime:
             clock = times = np.full(batch.num_rows, batch.proctime)
         else:
             times, _ = milliseconds(batch.column(this.time_column))
-        rows, slots = self._pairs(port, batch, times, clock)
+        rows, slots = self._near(port, piece, times, clock)
         if self._residual is not None and len(rows):
             holds = self._residual.holds(port, batch, rows, other, slots, output)
             rows, slots = rows[holds], slots[holds]
@@ -121,12 +126,9 @@ class IntervalJoinOperator:
         moves = (watermarks != MIN_WATERMARK) & (watermarks != MAX_WATERMARK) & (not self._node.proctime)
         return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
 
-    def _pairs(self, port: int, batch: Batch, times: IntArray, clock: IntArray) -> tuple[IntArray, IntArray]:
-        """Rows of the batch and slots of the other side that are near, and that were held when the row came."""
-        other = self._sides[1 - port]
-        keys, numbers = keys_of(batch, self._sides[port].keys, self._strict)
-        rows, slots = other.rows.matches(keys, len(numbers))
-        rows = numbers[rows]
+    def _near(self, port: int, piece: Piece, times: IntArray, clock: IntArray) -> tuple[IntArray, IntArray]:
+        """The pairs that are near, and of which the other side's row was held when this one came."""
+        other, rows, slots = self._sides[1 - port], piece.rows, piece.slots
         apart = times[rows] - other.numbers(_TIME, slots)
         if port == 1:
             apart = -apart

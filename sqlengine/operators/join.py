@@ -12,7 +12,7 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import DELETE, INSERT, Kinds, kinds_of, plain, takes_back
-from sqlengine.operators.join_rows import PairCondition, Told, assembled, none_like
+from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, none_like
 from sqlengine.operators.join_state import JoinSide
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray
@@ -41,11 +41,16 @@ class JoinOperator:
             self._residual.open(context)
 
     def process(self, port: int, batch: Batch) -> Output:
-        watermark, before = self._times.advance(port, batch)
         for side in self._sides:
             side.expire(batch.proctime)
+        pieces = self._sides[1 - port].matches(batch, self._node.keys(port))
+        return [told for piece in pieces for told in self._process(port, piece)]
+
+    def _process(self, port: int, piece: Piece) -> Output:
+        batch = piece.batch
+        watermark, before = self._times.advance(port, batch)
         output: Output = []
-        result = self._change(port, batch, output) if batch.num_rows else None
+        result = self._change(port, piece, output) if batch.num_rows else None
         if result is None or not len(result[1]):
             return [*output, (0, replace(batch.tick(self._node.schema), watermark=watermark))]
         columns, by, kinds = result
@@ -55,10 +60,10 @@ class JoinOperator:
 
     def close(self) -> None: ...
 
-    def _change(self, port: int, batch: Batch, output: Output) -> tuple[list[pa.Array], IntArray, Kinds]:
+    def _change(self, port: int, piece: Piece, output: Output) -> tuple[list[pa.Array], IntArray, Kinds]:
         this, other = self._sides[port], self._sides[1 - port]
+        batch, rows, slots = piece.batch, piece.rows, piece.slots
         back = takes_back(batch)
-        rows, slots = other.matches(batch, self._node.keys(port))
         if self._residual is not None and len(rows):
             holds = self._residual.holds(port, batch, rows, other, slots, output)
             rows, slots = rows[holds], slots[holds]

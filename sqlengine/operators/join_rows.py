@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,6 +18,10 @@ from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.changelog import Kinds
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray, validity
+from sqlengine.state.rows import RowsTable
+
+# A pair costs 16 bytes, and what its condition or its row needs.
+_PAIRS = 1 << 19
 
 
 class Held(Protocol):
@@ -30,6 +34,15 @@ class HeldSide(Held, Protocol):
     """Rows of one side of a join."""
 
     schema: Schema
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a batch, and their pairs with what the other side holds: numbers of rows and slots."""
+
+    batch: Batch
+    rows: IntArray
+    slots: IntArray
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,20 @@ def keys_of(batch: Batch, keys: Sequence[str], strict: Sequence[int]) -> tuple[l
         return arrays, np.arange(batch.num_rows)
     rows = np.flatnonzero(good)
     return [a.take(pa.array(rows)) for a in arrays], rows
+
+
+def in_pieces(batch: Batch, keys: Sequence[str], strict: Sequence[int], held: RowsTable) -> Iterator[Piece]:
+    """A batch in pieces of no more than `_PAIRS` pairs (or one row), each looked up when those before it are done: a key
+    with many rows must not cost memory for its rows times those of the batch."""
+    while True:
+        arrays, numbers = keys_of(batch, keys, strict)
+        rows, slots, covered = held.first_matches(arrays, len(numbers), _PAIRS)
+        if covered == len(numbers):
+            yield Piece(batch, numbers[rows], slots)
+            return
+        end = int(numbers[covered])
+        yield Piece(batch.slice(0, end), numbers[rows], slots)
+        batch = batch.slice(end, batch.num_rows - end)
 
 
 def none_like(rows: IntArray) -> IntArray:

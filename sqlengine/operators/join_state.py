@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from parser.types import BIGINT, INT, Column, Schema
 from planner.logical import Join
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context
-from sqlengine.operators.join_rows import keys_of
+from sqlengine.operators.join_rows import Piece, in_pieces, keys_of
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
 
@@ -75,11 +76,9 @@ class JoinSide:
         if self._ttl_ms:
             self.rows.drop(self.rows.table.due(_TOUCHED, proctime - self._ttl_ms))
 
-    def matches(self, batch: Batch, keys: tuple[str, ...]) -> tuple[IntArray, IntArray]:
+    def matches(self, batch: Batch, keys: tuple[str, ...]) -> Iterator[Piece]:
         """Pairs of a row of the other side's batch and a slot of this side, in order of the rows."""
-        arrays, numbers = keys_of(batch, keys, self._strict)
-        rows, slots = self.rows.matches(arrays, len(numbers))
-        return numbers[rows], slots
+        return in_pieces(batch, keys, self._strict, self.rows)
 
     def counts(self, slots: IntArray) -> IntArray:
         """How often each row is there."""

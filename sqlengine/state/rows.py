@@ -147,12 +147,23 @@ class RowsTable:
     def matches(self, key: Sequence[pa.Array], num_rows: int) -> tuple[IntArray, IntArray]:
         """All pairs of one of the `num_rows` keys and a row that it has: the key's number and the row's slot, in the
         order of the keys, then of the rows."""
+        numbers, slots, _ = self.first_matches(key, num_rows, None)
+        return numbers, slots
+
+    def first_matches(self, key: Sequence[pa.Array], num_rows: int, most: int | None) -> tuple[IntArray, IntArray, int]:
+        """The pairs of the first keys, no more than `most` (but all of one key), and of how many keys they are."""
         groups = self.groups(key, num_rows)
         found = np.flatnonzero(groups >= 0)
         lists = [self._members[g] for g in groups[found].tolist()]
         counts = np.fromiter(map(len, lists), np.int64, len(lists))
-        slots = np.fromiter(chain.from_iterable(lists), np.int64, int(counts.sum()))
-        return np.repeat(found, counts), slots
+        total, covered = int(counts.sum()), num_rows
+        if most is not None and total > most:
+            fit = max(1, int(np.searchsorted(np.cumsum(counts), most, side="right")))
+            covered = int(found[fit]) if fit < len(found) else num_rows
+            found, lists, counts = found[:fit], lists[:fit], counts[:fit]
+            total = int(counts.sum())
+        slots = np.fromiter(chain.from_iterable(lists), np.int64, total)
+        return np.repeat(found, counts), slots, covered
 
     def arrays(self, names: Sequence[str], slots: IntArray) -> list[pa.Array]:
         """Columns of the rows at `slots`."""

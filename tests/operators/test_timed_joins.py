@@ -109,6 +109,9 @@ def test_batches_and_restarts_change_nothing(
     single = run(lambda: make(kind), rows, 1)
     assert run(lambda: make(kind), rows, most) == single
     assert run(lambda: make(kind), rows, most, restart) == single
+    with pytest.MonkeyPatch.context() as patch:  # as if these were too many pairs to be held at once
+        patch.setattr("sqlengine.operators.join_rows._PAIRS", 2)
+        assert run(lambda: make(kind), rows, most) == single
 
 
 @settings(max_examples=40, deadline=None)
