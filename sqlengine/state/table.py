@@ -27,6 +27,7 @@ from sqlengine.state.keys import (
     hash_rows,
     key_column,
 )
+from sqlengine.state.timers import Timers
 
 STATE_FORMAT: Final = 1
 METADATA_KEY: Final = b"sqlengine.state"
@@ -35,7 +36,6 @@ SEQUENCE: Final = "#sequence"
 BUCKET: Final = "#bucket"
 
 _SMALLEST = 64
-_NEVER = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class KeyedTable:
         self._next_sequence = 0
         self._reported = 0  # rows of higher arrival numbers have never been part of `changes`
         self._removed: list[tuple[int, pa.RecordBatch]] = []
-        self._least: dict[str, int] = {}
+        self._timers: dict[str, Timers] = {}
         for column in (*keys, *values):
             self.columns[column.name] = blank(column.type, _SMALLEST)
             if column.name in keys or column.type.nullable:
@@ -137,8 +137,8 @@ class KeyedTable:
     def mark(self, slots: IntArray) -> None:
         """Says that value columns at `slots` were written."""
         self._touch(slots)
-        for name in self._least:
-            self._lower(name, slots)
+        for name in self._timers:
+            self._schedule(name, slots)
 
     def remove(self, slots: IntArray) -> None:
         """Removes rows, each named once. Their slots may be used again by the next `slots_for`."""
@@ -169,20 +169,19 @@ class KeyedTable:
     def due(self, column: str, upto: int) -> IntArray:
         """The slots whose value in `column`, a date, time or integer, is not NULL and at most `upto` (in the unit of
         the column's type), in no order. Costs next to nothing when there are none."""
-        if upto < self._least.get(column, upto):
-            return np.empty(0, np.int64)
-        slots = self.live()
-        if column + "?" in self.columns:
-            slots = slots[self._valid(column)[slots]]
-        times = self.columns[column][slots].astype(np.int64, copy=False)
-        self._least[column] = int(times.min()) if len(times) else _NEVER
-        return slots[times <= upto]
+        timers = self._timed(column)
+        slots = self._schedule(column, timers.take(upto))
+        return slots[self.columns[column][slots].astype(np.int64, copy=False) <= upto]
 
     def earliest(self, column: str) -> int | None:
-        """A value of a NOT NULL column `due` could be asked for next: no row has a lower one. None without rows."""
-        if len(self) and column not in self._least:
-            self.due(column, -_NEVER)
-        return self._least[column] if len(self) else None
+        """The least value of a column that `due` could be asked for; None where no row has one."""
+        timers = self._timed(column)
+        while (end := timers.first_end()) is not None:
+            slots = self._schedule(column, timers.take(end - 1))
+            times = self.columns[column][slots].astype(np.int64, copy=False)
+            if len(times) and (least := int(times.min())) < end:  # else all have moved on to later buckets
+                return least
+        return None
 
     def changes(self, since: int) -> Changes:
         """Copies the rows put and the keys removed after version `since`; 0 is the beginning, and after a recovery
@@ -217,7 +216,7 @@ class KeyedTable:
                 self._write(column, slots, batch.column(column.name))
             self._next_sequence = max(following, int(self._sequence[slots].max(initial=-1)) + 1)
         self._reported = self._next_sequence
-        self._least.clear()
+        self._timers.clear()
         self.generation += 1
 
     def drop(self, buckets: Collection[int]) -> None:
@@ -266,8 +265,8 @@ class KeyedTable:
         self._sequence[new] = np.arange(self._next_sequence, self._next_sequence + len(first))
         self._next_sequence += len(first)
         self._touch(new)
-        for name in self._least.keys() & set(self.keys.names):  # value columns are still to be written
-            self._lower(name, new)
+        for name in self._timers.keys() & set(self.keys.names):  # value columns are still to be written
+            self._schedule(name, new)
 
     def _touch(self, slots: IntArray) -> None:
         self.version += 1
@@ -288,12 +287,19 @@ class KeyedTable:
         self._bucket = np.pad(self._bucket, (0, more))
         self._modified = np.pad(self._modified, (0, more))
 
-    def _lower(self, name: str, slots: IntArray) -> None:
-        """Keeps `_least[name]` at or below the values just written."""
-        times = self.columns[name][slots].astype(np.int64, copy=False)
+    def _timed(self, column: str) -> Timers:
+        if column not in self._timers:
+            self._timers[column] = Timers()
+            self._schedule(column, self.live())
+        return self._timers[column]
+
+    def _schedule(self, name: str, slots: IntArray) -> IntArray:
+        """Puts the slots into the index of the column by their values of now; those that are there and not NULL."""
+        slots = slots[self._alive[slots]]
         if name + "?" in self.columns:
-            times = times[self._valid(name)[slots]]
-        self._least[name] = min(self._least[name], int(times.min(initial=_NEVER)))
+            slots = slots[self._valid(name)[slots]]
+        self._timers[name].put(slots, self.columns[name][slots].astype(np.int64, copy=False))
+        return slots
 
     def _write(self, column: Column, slots: IntArray, array: pa.Array) -> None:
         values, valid = to_numpy(column.type, array)

@@ -218,3 +218,39 @@ def test_rows_spread_over_buckets_by_the_exchange_key() -> None:
     counts = Counter(bucket(k) for k in keys)
     for one in (0, 1, 127):
         assert table.dump([one]).num_rows == counts[one]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["put", "remove", "due", "earliest", "load"]),
+            st.integers(0, 8),
+            st.one_of(st.none(), st.integers(-5_000, 9_000)),
+        ),
+        max_size=40,
+    )
+)
+def test_what_is_due_is_what_a_look_at_all_rows_finds(steps: list[tuple[str, int, int | None]]) -> None:
+    def new() -> KeyedTable:
+        return KeyedTable("t", Schema.of(k=INT), Schema.of(at=BIGINT), ("k",))
+
+    table, model = new(), dict[int, int | None]()
+    for what, key, time in steps:
+        slots, _ = table.slots_for([pa.array([key], pa.int32())], 1, insert=what == "put")
+        if what == "put":
+            table.write(slots, {"at": pa.array([time], pa.int64())})
+            table.mark(slots)
+            model[key] = time
+        elif what == "remove" and key in model:
+            table.remove(slots)
+            del model[key]
+        elif what == "due" and time is not None:
+            found = table.key_arrays(table.due("at", time))[0].to_pylist()
+            assert sorted(found) == sorted(k for k, t in model.items() if t is not None and t <= time)
+        elif what == "earliest":
+            assert table.earliest("at") == min((t for t in model.values() if t is not None), default=None)
+        elif what == "load":
+            again = new()
+            again.load(table.dump())
+            table = again
