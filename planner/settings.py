@@ -16,6 +16,7 @@ CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
 STATE_TTL: Final = "table.exec.state.ttl"
 LATE_ROWS: Final = "job.late-rows"
+RUNTIME_MODE: Final = "execution.runtime-mode"
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -30,8 +31,10 @@ _DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
 def configured(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with mini-batch, the time to live of state and what becomes of late rows as the settings say. PlanError for
-    a wrong value."""
+    """The plan with mini-batch, the time to live of state and what becomes of late rows as the settings say; in batch mode
+    none of them has a meaning. PlanError for a wrong value."""
+    if is_batch(settings):
+        return plan
     row_by_row = not flag(settings, MINI_BATCH, default=True)
     ttl_ms = duration_ms(settings, STATE_TTL)
     tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
@@ -51,6 +54,11 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
     changed = transform(plan, set_up)
     assert isinstance(changed, type(plan))
     return changed
+
+
+def is_batch(settings: Mapping[str, str]) -> bool:
+    """Whether statements tell their final result alone. PlanError for a mode that there is not."""
+    return one_of(settings, RUNTIME_MODE, ("STREAMING", "BATCH")) == "BATCH"
 
 
 def flag(settings: Mapping[str, str], key: str, *, default: bool) -> bool:

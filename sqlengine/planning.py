@@ -31,7 +31,7 @@ from planner.binder.unsupported import refuse
 from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from planner.settings import configured
+from planner.settings import RUNTIME_MODE, configured, is_batch
 from sqlengine.connectors.registry import declared, delivered, validate
 from sqlengine.functions.library import Library, entry_key, key_of
 from udf.user import UserFunction
@@ -165,6 +165,9 @@ def _set(script: _Script, key: str, value: str) -> None:
             hint="without this setting state is kept where nothing below it changed; 'sql validate' shows what is",
         )
     script.settings[key] = value
+    if key == RUNTIME_MODE and is_batch(script.settings):
+        hint = "run the script with 'sql run'"
+        raise UnsupportedError("batch mode is not supported for jobs: their input has no end", hint=hint)
 
 
 def use(catalog: Catalog, statement: Use) -> Catalog:

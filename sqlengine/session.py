@@ -32,10 +32,11 @@ from parser.types import Schema
 from planner import bind, optimize
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog, Function, Table, View
+from planner.delivery import MATERIALIZE
 from planner.logical import Sink
 from planner.merge import Graph, merge
 from planner.optimizer import disabled_passes
-from planner.settings import MINI_BATCH, configured
+from planner.settings import MINI_BATCH, configured, is_batch
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import declared, delivered
@@ -44,6 +45,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.sources import check_bounded
 from sqlengine.explanation import explain_sinks
 from sqlengine.functions.library import Library
 from sqlengine.planning import called, expressions_of, held_object, use
@@ -98,7 +100,10 @@ class EmbeddedRunner:
         )
         try:
             graph = merge(Graph(), {SCRIPT: sinks})
-            runner.apply(runner.prepare(graph, {SCRIPT: 1}))
+            change = runner.prepare(graph, {SCRIPT: 1})
+            if is_batch(settings):
+                check_bounded(change.sources.values())
+            runner.apply(change)
             while not runner.finished:
                 if not runner.step():
                     self.idle()
@@ -195,6 +200,8 @@ class Session:
         settings = {MINI_BATCH: "false", **self.settings}
         plans = bind(statement, self.catalog, settings, job=SCRIPT)
         assert isinstance(plans, tuple)
+        if is_batch(settings):  # every row is there once and for all: none is to be put in the place of another
+            settings |= {MATERIALIZE: "NONE"}
         return [configured(delivered(p, settings), settings) for p in plans]
 
     def _query(self, number: int, statement: Query) -> None:

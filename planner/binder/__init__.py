@@ -16,6 +16,7 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
+from planner.batch import in_batch
 from planner.binder import calls, json_calls, nested, operators, over, pattern_values, subqueries, watermarks
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.inserts import bind_insert
@@ -56,7 +57,8 @@ def bind(
         bound = _bind(statement, context)
         if not isinstance(bound, tuple):
             return bound
-        return tuple(configured(in_zone(ranked(s), context.zone), settings) for s in bound)
+        found = (in_batch(s) if context.batch else ranked(s) for s in bound)
+        return tuple(configured(in_zone(s, context.zone), settings) for s in found)
     except RecursionError:
         raise too_deep(statement.position) from None
 

@@ -12,7 +12,7 @@ from parser.errors import PlanError, UnsupportedError
 from planner.binder import pool
 from planner.binder.over import sort_keys
 from planner.binder.scope import Query, distinct_names
-from planner.logical import LogicalPlan, Project, Rank, SortKey, TemporalSort
+from planner.logical import LogicalPlan, Materialize, Project, Rank, SortKey, TemporalSort
 from planner.scalar import Scalar
 
 _MOST = 2**31 - 1
@@ -20,13 +20,15 @@ _MOST = 2**31 - 1
 
 @dataclass
 class Ordering:
-    """ORDER BY of one query over its columns `names`. `hidden` are columns that it sorts by and does not give."""
+    """ORDER BY of one query over its columns `names`. `hidden` are columns that it sorts by and does not give.
+    `batch`: any order will do, since all rows are there before the first goes out."""
 
     node: exp.Expression
     names: Sequence[str]
     values: Sequence[Scalar] = ()
     hidden: dict[str, Scalar] = field(default_factory=dict)
     keys: tuple[SortKey, ...] = ()
+    batch: bool = False
 
     def bind(self, bind: Callable[[exp.Expression], Scalar] | None = None) -> None:
         """Finds the keys: a column by its name or number, or, with `bind`, any expression."""
@@ -63,6 +65,8 @@ class Ordering:
 
     def _ordered(self, plan: LogicalPlan) -> LogicalPlan:
         limit, offset = _number(self.node, "limit"), _number(self.node, "offset")
+        if self.batch:
+            return self._in_batch(plan, limit, offset or 0)
         if limit is not None:
             start = (offset or 0) + 1
             return Rank(plan, (), self.keys, start, min(start - 1 + limit, _MOST))
@@ -81,6 +85,12 @@ class Ordering:
                 position=position_of(self.node.args["order"]),
             )
         return TemporalSort(plan, self.keys)
+
+    def _in_batch(self, plan: LogicalPlan, limit: int | None, offset: int) -> LogicalPlan:
+        end = None if limit is None else offset + limit
+        if not self.keys and not offset and end is None:
+            return plan
+        return Materialize(plan, self.keys, offset + 1, end)
 
 
 def is_ordered(node: exp.Expression) -> bool:

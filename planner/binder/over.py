@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -38,9 +38,10 @@ class _Window:
 
 class OverCalls:
     """The OVER calls of one query. `column` gives the column that stands for one; `plan` then computes them over the
-    query's plan. Calls over one window are one operation."""
+    query's plan. Calls over one window are one operation. `batch`: windows may see what follows."""
 
-    def __init__(self, node: exp.Select) -> None:
+    def __init__(self, node: exp.Select, batch: bool = False) -> None:
+        self._batch = batch
         self._named = {w.this.name: w for w in node.args.get("windows") or ()}
         self._computed: dict[str, Scalar] = {}  # columns that windows read, by name
         self._calls: dict[_Window, dict[str, OverCall]] = {}
@@ -69,7 +70,8 @@ class OverCalls:
         plan: LogicalPlan = Project(below, (*own, *added)) if added else below
         for window, calls in self._calls.items():
             place = position_of(self._places[window])
-            plan = Over(plan, window.partition, window.order, window.frame, tuple(calls.values()), place)
+            made = tuple(calls.values())
+            plan = Over(plan, window.partition, window.order, window.frame, made, place, self._batch)
         return plan
 
     # ---- one call ----------------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ class OverCalls:
         source = self._resolved(node)
         partition = tuple(self._read(bind(e)) for e in source.args.get("partition_by") or ())
         order = sort_keys(source.args.get("order"), lambda e: self._read(bind(e)))
-        return _Window(partition, order, _frame(source.args.get("spec"), order, bind))
+        return _Window(partition, order, _frame(source.args.get("spec"), self._batch, bind))
 
     def _resolved(self, node: exp.Window) -> exp.Window:
         """The window itself, also where it is named."""
@@ -160,27 +162,43 @@ def sort_keys(node: exp.Expression | None, column: Callable[[exp.Expression], st
     return tuple(keys.values())
 
 
-def _frame(node: exp.Expression | None, order: Sequence[SortKey], bind: Bind) -> Frame:
+def _frame(node: exp.Expression | None, batch: bool, bind: Bind) -> Frame:
     if node is None:
         return Frame()
-    position = position_of(node)
     is_rows = node.args.get("kind") == "ROWS"
+    roots = {Root.INTERVAL_DAY_TIME, *(_NUMBERS if batch else ())} if not is_rows else _NUMBERS
+    if batch and not node.args.get("exclude"):
+        start = _bound(node, ("start", "PRECEDING"), roots, bind)
+        end = _bound(node, ("end", "FOLLOWING"), roots, bind) if node.args.get("end") is not None else 0
+        return Frame(is_rows, start, end)
+    position = position_of(node)
     if node.args.get("end") not in (None, "CURRENT ROW", "CURRENT_ROW") or node.args.get("exclude"):
         raise UnsupportedError("an OVER frame must end with CURRENT ROW", position=position)
-    start, side = node.args.get("start"), node.args.get("start_side")
-    if start in ("CURRENT ROW", "CURRENT_ROW"):
-        return Frame(is_rows, 0)
-    if side != "PRECEDING":
+    if node.args.get("start") not in _CURRENT and node.args.get("start_side") != "PRECEDING":
         raise UnsupportedError("an OVER frame must begin before the current row", position=position)
-    if start == "UNBOUNDED":
-        return Frame(is_rows)
-    assert isinstance(start, exp.Expression)
-    value = folded(bind(start))
-    wanted = value.type.is_integer if is_rows else value.type.root is Root.INTERVAL_DAY_TIME
+    return Frame(is_rows, _bound(node, ("start", "PRECEDING"), roots, bind))
+
+
+_CURRENT = ("CURRENT ROW", "CURRENT_ROW")
+_NUMBERS = frozenset({Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT})
+
+
+def _bound(node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind) -> int | None:
+    """How far a frame reaches at its start or end, to the side where that usually is; negative: to the other side."""
+    end, usual = which
+    found, side = node.args.get(end), node.args.get(f"{end}_side")
+    if found in _CURRENT:
+        return 0
+    if found == "UNBOUNDED":
+        return None
+    assert isinstance(found, exp.Expression)
+    value = folded(bind(found))
+    wanted = value.type.root in roots
     if not isinstance(value, Literal) or not isinstance(value.value, int) or not wanted or value.value < 0:
-        what = "a number of rows" if is_rows else "an interval of days to seconds"
-        raise PlanError(f"the frame must begin {what} before the current row", position=position)
-    return Frame(is_rows, value.value)
+        what = "an interval of days to seconds" if Root.INTERVAL_DAY_TIME in roots else "a number of rows"
+        begin = "begin" if end == "start" else "end"
+        raise PlanError(f"the frame must {begin} {what} before the current row", position=position_of(node))
+    return value.value if side == usual else -value.value
 
 
 def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:

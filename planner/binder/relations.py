@@ -36,7 +36,7 @@ def bind_query(node: exp.Expression, context: Context) -> Query:
     query = _bound(node, context)
     if isinstance(node, exp.Select) or not ordering.is_ordered(node):
         return query
-    ordered = ordering.Ordering(node, query.names)
+    ordered = ordering.Ordering(node, query.names, batch=context.batch)
     ordered.bind()
     return ordered.applied(query)
 
@@ -196,7 +196,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     if node.args.get("joins"):
         plan = intervals.settled(plan)
         scope = joins.typed(scope, plan)
-    overs = OverCalls(node)
+    overs = OverCalls(node, context.batch)
     grouping = None
     if aggregates.is_aggregated(node, context.catalog):
         grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries)
@@ -205,7 +205,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     names, values = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items)), [v for _, v in items]
     qualify = node.args.get("qualify")
     condition = None if qualify is None else as_condition(binder.bind(qualify.this), qualify, "QUALIFY")
-    ordered = ordering.Ordering(node, names, values)
+    ordered = ordering.Ordering(node, names, values, batch=context.batch)
     ordered.bind(binder.bind)
     if grouping is not None:
         plan = grouping.plan(node.args.get("having"))

@@ -18,6 +18,7 @@ from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
 from planner.scalar import UTC, Call, ColumnRef, Scalar, is_deterministic, walk
+from planner.settings import is_batch
 from planner.zones import uses_zone, zone_of
 from udf.user import UserFunction
 
@@ -142,6 +143,11 @@ class Context:
     @property
     def zone(self) -> str:
         return zone_of(self.settings.get(TIME_ZONE, UTC))
+
+    @cached_property
+    def batch(self) -> bool:
+        """Whether all input is there before anything is told."""
+        return is_batch(self.settings)
 
     def at_place(self, place: int) -> Context:
         return replace(self, place=place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from planner.binder import pool
 from planner.binder.scope import Context, Query
 from planner.catalog import Table
@@ -18,18 +18,24 @@ _LIMIT = 1024
 
 # A table's plan, and the names in it, are one object for all statements that read it. The entry holds the table, so
 # that its id stays its own.
-_queries: dict[tuple[int, str, bool], tuple[Table, Query]] = {}
+_queries: dict[tuple[int, str, bool, bool], tuple[Table, Query]] = {}
 
 
 def query_of_table(table: Table, context: Context) -> Query:
-    """Scan, then computed columns in the order of the declaration, then the watermark, then changes told in full."""
+    """Scan, then computed columns in the order of the declaration, then the watermark, then changes told in full. In batch
+    mode there is no watermark, and no column is the time of events more than another."""
+    if context.batch and table.changes:
+        raise UnsupportedError(
+            f"table '{table.display}' cannot be read in batch mode: its rows change",
+            hint="SET 'execution.runtime-mode' = 'streaming'",
+        )
     salt = context.salt(e for _, e in table.computed)
     normalized = _is_normalized(table, context)
-    key = (id(table), salt, normalized)
+    key = (id(table), salt, normalized, context.batch)
     held = _queries.get(key)
     if held is not None:
         return held[1]
-    query = Query(_build(table, salt, normalized), table.schema.names)
+    query = Query(_build(table, salt, normalized, context.batch), table.schema.names)
     if len(_queries) >= _LIMIT:
         _queries.clear()
     _queries[key] = (table, query)
@@ -55,13 +61,13 @@ def _is_normalized(table: Table, context: Context) -> bool:
     return True
 
 
-def _build(table: Table, salt: str, normalized: bool) -> LogicalPlan:
+def _build(table: Table, salt: str, normalized: bool, batch: bool) -> LogicalPlan:
     plan: LogicalPlan = Scan(table)
     if table.schema.names != plan.schema.names:
         computed: dict[str, Scalar] = dict(table.computed)
         items = ((n, computed.get(n) or pool.column(n, plan.schema.type(n))) for n in table.schema.names)
         plan = Project(plan, tuple(items), salt)
-    if table.watermark is not None:
+    if table.watermark is not None and not batch:
         plan = AssignWatermark(plan, table.watermark)
     return Normalize(plan, table.primary_key) if normalized else plan
 

@@ -72,7 +72,7 @@ def group_window(name: str, node: exp.Expression, place: Place) -> Window:
             hint=hint if name != "SESSION" else None,
             position=position_of(node),
         )
-    time = check_time_attribute(bind_scalar(node.expressions[0], place), node.expressions[0])
+    time = check_time_attribute(bind_scalar(node.expressions[0], place), node.expressions[0], place.context.batch)
     zone = place.context.zone if time.type.root is Root.TIMESTAMP_LTZ else "UTC"
     lengths = [positive(e, place, t) for e, t in zip(node.expressions[1:], takes, strict=True)]
     match name:

@@ -115,7 +115,7 @@ def _descriptor(name: str, node: exp.Expression, query: Query, context: Context)
     if not isinstance(node, exp.Anonymous) or node.name.upper() != "DESCRIPTOR" or len(node.expressions) != 1:
         raise _usage(name, f"{name} names its time column with DESCRIPTOR(column)", node)
     column = bind_scalar(node.expressions[0], Place(context, query.scope(()), "DESCRIPTOR"))
-    return check_time_attribute(column, node)
+    return check_time_attribute(column, node, context.batch)
 
 
 def _partition(data: exp.Expression, query: Query, context: Context) -> tuple[str, ...]:
@@ -150,8 +150,11 @@ def _window(name: str, arguments: _Arguments, time: str, zone: str, place: Place
     return Cumulate(time, step_ms, size_ms, offset_ms, zone)
 
 
-def check_time_attribute(value: Scalar, node: exp.Expression) -> ColumnRef:
-    """The row-time or processing-time column; PlanError for anything else."""
+def check_time_attribute(value: Scalar, node: exp.Expression, batch: bool = False) -> ColumnRef:
+    """The row-time or processing-time column; PlanError for anything else. In batch mode it is any timestamp, and no
+    processing time."""
+    if batch:
+        return _check_timestamp(value, node)
     if not isinstance(value, ColumnRef) or not (value.type.is_rowtime or value.type.is_proctime):
         raise PlanError(
             f"a window needs a time attribute, but '{value}' is {value.type}",
@@ -159,6 +162,17 @@ def check_time_attribute(value: Scalar, node: exp.Expression) -> ColumnRef:
             hint="declare WATERMARK FOR column AS … in CREATE TABLE",
             position=position_of(node),
         )
+    return value
+
+
+def _check_timestamp(value: Scalar, node: exp.Expression) -> ColumnRef:
+    if not isinstance(value, ColumnRef) or not value.type.is_timestamp:
+        message = f"a window needs a TIMESTAMP or TIMESTAMP_LTZ column, but '{value}' is {value.type}"
+        raise PlanError(message, position=position_of(node))
+    if value.type.is_proctime:
+        hint = "SET 'execution.runtime-mode' = 'streaming'"
+        message = "windows of processing time are not supported in batch mode"
+        raise UnsupportedError(message, hint=hint, position=position_of(node))
     return value
 
 

@@ -12,7 +12,7 @@ from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, T
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
 from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
-from planner.logical.ranks import Frame, Over, OverCall, Rank, SortKey, TemporalSort
+from planner.logical.ranks import Frame, Materialize, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.window_rows import WindowJoin, WindowRank
@@ -49,6 +49,7 @@ __all__ = [
     "LogicalPlan",
     "LookupJoin",
     "MatchRecognize",
+    "Materialize",
     "Names",
     "Normalize",
     "Over",

@@ -14,11 +14,13 @@ from planner.logical.windows import AggregateCall
 @dataclass(frozen=True)
 class GroupAggregate(Stateful):
     """One row for each value of `keys` (none: one for all rows) that has rows; it changes as they come and go. Without
-    `aggregates` it is DISTINCT. Output: keys, then aggregates."""
+    `aggregates` it is DISTINCT. `always`: without `keys` there is one also of no rows, once input is at its end.
+    Output: keys, then aggregates."""
 
     input: LogicalPlan
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
+    always: bool = False
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -35,7 +37,7 @@ class GroupAggregate(Stateful):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates))
+        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates), *(("always",) if self.always else ()))
 
     @property
     def functions(self) -> frozenset[str]:

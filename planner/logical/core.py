@@ -209,10 +209,11 @@ class TableFunction(LogicalPlan):
 @dataclass(frozen=True)
 class AssignWatermark(LogicalPlan):
     """Gives each row the watermark before it (per shard the greatest value of the expression so far, over shards the
-    least), and makes the column a row-time attribute."""
+    least), and makes the column a row-time attribute. `at_end`: there is none before the end of input, so nothing is late."""
 
     input: LogicalPlan
     watermark: Watermark
+    at_end: bool = False
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -233,7 +234,7 @@ class AssignWatermark(LogicalPlan):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (self.watermark.column, self.watermark.expression.digest)
+        return (self.watermark.column, self.watermark.expression.digest, *(("at end",) if self.at_end else ()))
 
     @property
     def functions(self) -> frozenset[str]:

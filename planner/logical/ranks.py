@@ -153,16 +153,66 @@ class TemporalSort(Stateful):
 
 
 @dataclass(frozen=True)
+class Materialize(Stateful):
+    """At the end of input, the rows that its changes have left, in the order of `order` (equal ones, and all without it,
+    as they came), those numbered `start` to `end` (from 1; None: to the last)."""
+
+    whole: ClassVar[bool] = True
+    folds: ClassVar[bool] = False
+
+    input: LogicalPlan
+    order: tuple[SortKey, ...] = ()
+    start: int = 1
+    end: int | None = None
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def label(self) -> str:
+        order = f"by {', '.join(map(str, self.order))}" if self.order else ""
+        some = f"{self.start} to {self.end or 'the last'}" if (self.start, self.end) != (1, None) else ""
+        return " ".join(filter(None, (some, order)))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*map(str, self.order), "|", str(self.start), str(self.end))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return frozenset(self.schema.names)
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return ()
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.NONE
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys
+
+
+@dataclass(frozen=True)
 class Frame:
-    """The rows that an OVER call sees up to the current one: `rows` of them (ROWS), or those of the last `rows` ms
-    (RANGE); None: all that came before."""
+    """The rows that an OVER call sees: from `preceding` rows (ROWS) or so much in the order (RANGE; ms of time) before the
+    current one to `following` behind it. None: all there are on that side; negative: on the other side. Streams see
+    nothing of what follows."""
 
     is_rows: bool = False
     preceding: int | None = None
+    following: int | None = 0
 
     def __str__(self) -> str:
         start = "UNBOUNDED" if self.preceding is None else str(self.preceding)
-        return f"{'ROWS' if self.is_rows else 'RANGE'} {start} PRECEDING"
+        end = "UNBOUNDED" if self.following is None else str(self.following)
+        to = "" if self.following == 0 else f" TO {end} FOLLOWING"
+        return f"{'ROWS' if self.is_rows else 'RANGE'} {start} PRECEDING{to}"
 
 
 @dataclass(frozen=True)
@@ -185,7 +235,8 @@ class OverCall:
 @dataclass(frozen=True)
 class Over(Stateful):
     """Each row with the values of `calls` over the rows of its `partition` up to it in the order of `order`, within
-    `frame`. Output: the input's columns, then those of the calls."""
+    `frame`. Output: the input's columns, then those of the calls. `at_end`: rows come out at the end of input, and may
+    see those that follow them."""
 
     whole: ClassVar[bool] = True
 
@@ -195,6 +246,7 @@ class Over(Stateful):
     frame: Frame
     calls: tuple[OverCall, ...]
     position: Position | None = field(default=None, compare=False, repr=False)
+    at_end: bool = False
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -213,7 +265,8 @@ class Over(Stateful):
     @property
     def parameters(self) -> tuple[str, ...]:
         calls = (f"{c} {c.type}" for c in self.calls)
-        return (*self.partition, "|", *map(str, self.order), "|", str(self.frame), "|", *calls)
+        end = ("at end",) if self.at_end else ()
+        return (*self.partition, "|", *map(str, self.order), "|", str(self.frame), "|", *calls, *end)
 
     @property
     def in_time(self) -> bool:
@@ -223,7 +276,7 @@ class Over(Stateful):
 
     @cached_property
     def changes(self) -> Changes:
-        return Changes.NONE if self.in_time else Changes.ALL
+        return Changes.NONE if self.in_time or self.at_end else Changes.ALL
 
     @property
     def functions(self) -> frozenset[str]:

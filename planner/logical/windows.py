@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from parser.types import Column, DataType, Schema, TimeAttribute, timestamp
+from parser.types import Column, DataType, Schema, timestamp
 from planner.changelog import Changes
 from planner.logical.node import LogicalPlan, Names, Stateful
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session
@@ -16,12 +16,11 @@ WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
 
 def window_columns(source: Schema, time_column: str, names: Sequence[str]) -> tuple[Column, ...]:
-    """Start and end, TIMESTAMP(3) NOT NULL, and the last millisecond, a time attribute of the kind of the time column."""
+    """Start and end, TIMESTAMP(3) NOT NULL, and the last millisecond, a time attribute where the time column is one."""
     start, end, last = names
     bound = timestamp(3).with_nullable(False)
     of = source.type(time_column)
-    kind = TimeAttribute.PROCTIME if of.is_proctime else TimeAttribute.ROWTIME
-    time = DataType(of.root, nullable=False, precision=3, time=kind)
+    time = DataType(of.root, nullable=False, precision=3, time=of.time)
     return Column(start, bound), Column(end, bound), Column(last, time)
 
 

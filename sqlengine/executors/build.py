@@ -19,6 +19,7 @@ from planner.logical import (
     LogicalPlan,
     LookupJoin,
     MatchRecognize,
+    Materialize,
     Normalize,
     Over,
     Project,
@@ -56,8 +57,10 @@ from sqlengine.operators.interval_join import IntervalJoinOperator
 from sqlengine.operators.join import JoinOperator
 from sqlengine.operators.lookup_join import LookupJoinOperator
 from sqlengine.operators.match import MatchOperator
+from sqlengine.operators.materialize import MaterializeOperator
 from sqlengine.operators.normalize import NormalizeOperator
 from sqlengine.operators.over import OverOperator
+from sqlengine.operators.over_at_end import OverAtEndOperator
 from sqlengine.operators.over_sorted import OverSortedOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.rank import RankOperator
@@ -120,6 +123,12 @@ def _union(plan: Union, node: PhysicalNode) -> Operator:
     return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
 
 
+def _over(plan: Over, node: PhysicalNode) -> Operator:
+    if plan.at_end:
+        return OverAtEndOperator(plan)
+    return OverOperator(plan) if plan.in_time else OverSortedOperator(plan)
+
+
 def _upsert_materialize(plan: UpsertMaterialize, node: PhysicalNode) -> Operator:
     if plan.conflict == "DEDUPLICATE":
         return UpsertMaterializeOperator(plan)
@@ -165,8 +174,9 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(DropUpdateBefore, lambda plan, node: DropUpdateBeforeOperator(plan)),
         _entry(ToChangelog, lambda plan, node: ToChangelogOperator(plan)),
         _entry(FromChangelog, lambda plan, node: FromChangelogOperator(plan, _owner(node))),
-        _entry(Over, lambda plan, node: OverOperator(plan) if plan.in_time else OverSortedOperator(plan)),
         _entry(MatchRecognize, lambda plan, node: MatchOperator(plan, _owner(node))),
+        _entry(Over, _over),
+        _entry(Materialize, lambda plan, node: MaterializeOperator(plan)),
         _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
     )
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 import pyarrow as pa
 
+from parser.errors import PlanError
 from parser.types import Column, Schema
 from planner.logical import Scan
 from sqlengine.batch import Batch
@@ -74,6 +75,18 @@ class RunningSource:
         """An empty batch from `shard` ('' for the source as a whole)."""
         columns = tuple(pa.array([], c.type.arrow) for c in self._raw)
         return Batch(self._raw, columns, 0, proctime, watermark, origin=shard)
+
+
+def check_bounded(sources: Iterable[RunningSource]) -> None:
+    """PlanError where a source has no end, for what waits for it."""
+    for running in sources:
+        if not running.source.bounded:
+            table = running.scan.table
+            topic = "'scan.bounded.mode' = 'latest-offset' reads what is there now"
+            raise PlanError(
+                f"table '{table.display}' has no end, and batch mode waits for it",
+                hint=topic if table.connector == "topic" else "SET 'execution.runtime-mode' = 'streaming'",
+            )
 
 
 def positions_of(sources: Mapping[str, RunningSource]) -> dict[str, dict[str, int]]:

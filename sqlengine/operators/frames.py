@@ -20,6 +20,7 @@ from udf.vector import Vector
 # Frames may overlap: so many pairs of a row and its frame's rows are looked at in one go.
 _PAIRS = 1 << 21
 NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+SHARES = frozenset({"PERCENT_RANK", "CUME_DIST", "NTILE"})
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,26 @@ def in_order(groups: IntArray, order: Sequence[IntArray]) -> Ordered:
     return Ordered(np.flatnonzero(begins)[np.cumsum(begins) - 1], starts[of], ends[of])
 
 
+def last_rows(rows: Ordered) -> IntArray:
+    """For each row the index of the last row of its partition."""
+    found: IntArray = np.searchsorted(rows.partition, rows.partition, "right") - 1
+    return found
+
+
+def share(call: OverCall, rows: Ordered) -> pa.Array:
+    """PERCENT_RANK, CUME_DIST and NTILE, for which all rows of a partition must be there."""
+    count = last_rows(rows) - rows.partition + 1
+    if call.function == "PERCENT_RANK":
+        return pa.array((rows.first_peer - rows.partition) / np.maximum(count - 1, 1))
+    if call.function == "CUME_DIST":
+        return pa.array((rows.last_peer - rows.partition + 1) / count)
+    at, tiles = np.arange(len(rows)) - rows.partition, call.constants[0]
+    size, larger = np.divmod(count, tiles)  # the first tiles have one row more
+    border = larger * (size + 1)
+    behind = larger + (at - border) // np.maximum(size, 1)
+    return pa.array(np.where(at < border, at // (size + 1), behind) + 1)
+
+
 def number(function: str, rows: Ordered) -> pa.Array:
     """ROW_NUMBER, RANK and DENSE_RANK."""
     if function == "ROW_NUMBER":
@@ -62,10 +83,10 @@ def number(function: str, rows: Ordered) -> pa.Array:
 
 
 def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array]) -> pa.Array:
-    """LAG: the value so many rows before, in the same partition; the default where there is none or, as in Flink, where it
-    is NULL."""
-    at = np.arange(len(rows)) - call.constants[0]
-    there = at >= rows.partition
+    """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is none or, as
+    in Flink, where it is NULL."""
+    at = np.arange(len(rows)) + (call.constants[0] if call.function == "LEAD" else -call.constants[0])
+    there = (at >= rows.partition) & (at <= last_rows(rows))
     found = values[0].take(pa.array(np.where(there, at, 0), mask=~there))
     if len(values) == 1:
         return found
@@ -77,7 +98,7 @@ def bound_of(call: OverCall) -> Aggregate:
 
 
 def aggregate(call: OverCall, values: pa.Array | None, low: IntArray, high: IntArray) -> pa.Array:
-    """The aggregate over the rows `low[i]` to `high[i]` (included), for each i."""
+    """The aggregate over the rows `low[i]` to `high[i]` (included; none where that is `low[i] - 1`), for each i."""
     if call.function == "COUNT" and values is None:
         return pa.array(high - low + 1)
     if values is not None and _adds(call.function, call.type):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from planner.logical import GroupAggregate
-from sqlengine.batch import Batch, IntArray
+from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.changelog import (
@@ -55,9 +55,19 @@ class GroupAggregateOperator:
         if self._node.ttl_ms:
             self._table.remove(self._table.due(_TOUCHED, batch.proctime - self._node.ttl_ms))
         changed = self._change(batch, output) if batch.num_rows else None
+        if self._node.always and batch.watermark == MAX_WATERMARK and not len(self._table):
+            changed = self._of_nothing(batch)
         return [*output, (0, changed or batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
+
+    def _of_nothing(self, batch: Batch) -> Batch:
+        """The row that there is though input has ended without any."""
+        slots, _ = self._table.slots_for([], 1)
+        self._table.columns[_ROWS][slots] = 1
+        self._table.mark(slots)
+        values = tuple(v.array(1) for v in self._accumulators.results(slots))
+        return replace(batch.tick(self._node.schema), columns=values, num_rows=1)
 
     def _change(self, batch: Batch, output: Output) -> Batch | None:
         back = takes_back(batch)

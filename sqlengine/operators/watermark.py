@@ -71,7 +71,8 @@ class ShardTimes:
 class WatermarkOperator:
     """`batch.origin` is the shard of its rows; a tick from a shard makes the shard known, a tick with the greatest
     watermark is the end of input. NULL does not advance a watermark. Rows without a row time, or for which the
-    watermark's expression fails, leave by the error port; they belong to the table, not to one job."""
+    watermark's expression fails, leave by the error port; they belong to the table, not to one job. With
+    `at_end` only the end of input is told, and every row goes on."""
 
     def __init__(self, node: AssignWatermark, evaluate: Evaluate) -> None:
         self._node = node
@@ -84,6 +85,8 @@ class WatermarkOperator:
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
             return [(0, self._tick(batch))]
+        if self._node.at_end:
+            return [(0, replace(batch, schema=self._schema(batch), memo=batch.memo))]
         vector = self._evaluate(self._node.watermark.expression, batch)
         values, valid = milliseconds(vector.array(batch.num_rows))
         if vector.errors is not None:

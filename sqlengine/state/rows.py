@@ -123,6 +123,11 @@ class RowsTable:
             self._forget(np.array(empty))
         self.table.remove(slots)
 
+    def clear(self) -> None:
+        """Removes all rows."""
+        self.table.remove(self.table.live())
+        self._load()
+
     # ---- reading -----------------------------------------------------------------------------------------------
 
     def find(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:

@@ -38,6 +38,7 @@ FOLDER = Path(__file__).parent
 DATA = FOLDER / "data"
 _DATA_FILE = re.compile(r"\$\{DATA\}/([\w./-]+)")
 _PART_FILE = re.compile(r"part-script-[\w-]+")
+_BATCH = re.compile(r"^SET 'execution.runtime-mode' = 'batch';", re.MULTILINE)
 _JOB_ID = re.compile(r"JobID: [0-9a-f]{32}")
 
 Event = dict[str, Any]
@@ -76,6 +77,11 @@ class Script:
             if (DATA / name).exists():  # some scripts read what is not there
                 found.update(name.encode() + b"\0" + (DATA / name).read_bytes())
         return found.hexdigest()
+
+    @cached_property
+    def mode(self) -> str:
+        """Flink's: batch where the script sets it, which it must do before all else."""
+        return "batch" if _BATCH.search(self.text) else "streaming"
 
     @cached_property
     def rowsort(self) -> frozenset[int]:

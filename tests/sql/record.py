@@ -20,7 +20,7 @@ from tests.support import oracle_missing, shared_folder
 def ask(flink: Any, script: Script) -> list[Event]:
     """Flink's events for the script. AssertionError where it sees other statements than we do."""
     with tempfile.TemporaryDirectory() as out:
-        events = list(flink.run(script.with_folders(Path(out)), keep_going=True, timeout_s=60))
+        events = list(flink.run(script.with_folders(Path(out)), mode=script.mode, keep_going=True, timeout_s=60))
         seen = {e["stmt"] for e in events}
         assert seen == set(range(len(script.pieces))), f"{script.name}: Flink sees statements {sorted(seen)}"
         return recorded(script, events, Path(out))

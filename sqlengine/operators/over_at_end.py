@@ -1,0 +1,123 @@
+"""OVER once all rows are there: any order or none, and frames that reach behind the current row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import Schema
+from planner.logical import Over, OverCall
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.frames import (
+    NUMBERING,
+    SHARES,
+    Ordered,
+    aggregate,
+    in_order,
+    last_rows,
+    neighbour,
+    number,
+    share,
+)
+from sqlengine.operators.ordering import codes
+from sqlengine.state.columns import IntArray, milliseconds, validity
+from sqlengine.state.rows import RowsTable
+
+
+class OverAtEndOperator:
+    """Keeps all rows and tells them at the end of input, partition by partition, each in its order."""
+
+    def __init__(self, node: Over) -> None:
+        self._node = node
+        self._names = node.input.schema.names
+
+    def open(self, context: Context) -> None:
+        schema, by = self._node.input.schema, self._node.partition
+        rest = schema.select(tuple(n for n in self._names if n not in by))
+        self._rows = RowsTable(context, "rows", schema.select(by), Schema(()), rest, by)
+        self._rest = rest.names
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if batch.num_rows:
+            key = [batch.column(n) for n in self._node.partition]
+            self._rows.put(key, [], [batch.column(n) for n in self._rest], batch.num_rows)
+        if batch.watermark < MAX_WATERMARK or not len(self._rows):
+            return [(0, batch.tick(self._node.schema))]
+        return [(0, self._tell(batch))]
+
+    def close(self) -> None: ...
+
+    def _tell(self, batch: Batch) -> Batch:
+        slots = self._rows.table.in_order(self._rows.table.live())
+        groups = _in_order_of_arrival(self._rows.groups(self._rows.arrays(self._node.partition, slots), len(slots)))
+        keys = self._rows.arrays([k.column for k in self._node.order], slots)
+        by = [codes(k, c) for k, c in zip(self._node.order, keys, strict=True)]
+        at = np.lexsort([np.arange(len(slots)), *reversed(by), groups])
+        rows = in_order(groups[at], [b[at] for b in by])
+        low, high = self._frames(rows, [k.take(pa.array(at)) for k in keys])
+        columns = dict(zip(self._names, self._rows.arrays(self._names, slots[at]), strict=True))
+        values = [_value(c, rows, (low, high), [columns[a] for a in c.arguments]) for c in self._node.calls]
+        self._rows.clear()
+        tick = batch.tick(self._node.schema)
+        before = np.full(len(at), MIN_WATERMARK)
+        return replace(tick, columns=(*columns.values(), *values), num_rows=len(at), row_watermarks=before)
+
+    def _frames(self, rows: Ordered, keys: list[pa.Array]) -> tuple[IntArray, IntArray]:
+        """The first and the last row that each row sees."""
+        frame, first, last = self._node.frame, rows.partition, last_rows(rows)
+        at = np.arange(len(rows))
+        if frame.is_rows:
+            low = first if frame.preceding is None else at - frame.preceding
+            high = last if frame.following is None else at + frame.following
+        elif frame.preceding in (None, 0) and frame.following in (None, 0):
+            low = first if frame.preceding is None else rows.first_peer
+            high = last if frame.following is None else rows.last_peer
+        else:
+            low, high = self._ranges(rows, keys[0])
+        low = np.clip(low, first, last + 1)
+        return low, np.clip(high, low - 1, last)
+
+    def _ranges(self, rows: Ordered, key: pa.Array) -> tuple[IntArray, IntArray]:
+        """Frames by the distance of values; rows whose value is NULL see each other."""
+        values, valid = _numbers(key)
+        values = -values if self._node.order[0].descending else values
+        frame, ends = self._node.frame, last_rows(rows)
+        low, high = rows.first_peer.copy(), rows.last_peer.copy()
+        for start in np.unique(rows.partition).tolist():
+            some = start + np.flatnonzero(valid[start : ends[start] + 1])
+            if len(some):
+                part, first = values[some], int(some[0])
+                low[some] = first + np.searchsorted(part, part - (frame.preceding or 0), "left")
+                high[some] = first + np.searchsorted(part, part + (frame.following or 0), "right") - 1
+        return rows.partition if frame.preceding is None else low, ends if frame.following is None else high
+
+
+def _numbers(column: pa.Array) -> tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Values as numbers, times in ms, and which of them are not NULL."""
+    if pa.types.is_temporal(column.type):
+        return milliseconds(column)
+    valid = validity(column)
+    return cast(IntArray, column.fill_null(0).to_numpy(zero_copy_only=False)), valid
+
+
+def _in_order_of_arrival(groups: IntArray) -> IntArray:
+    """The same groups, numbered as they come first."""
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    found: IntArray = np.argsort(np.argsort(first))[which]
+    return found
+
+
+def _value(call: OverCall, rows: Ordered, frame: tuple[IntArray, IntArray], values: list[pa.Array]) -> pa.Array:
+    if call.function in NUMBERING:
+        found = number(call.function, rows)
+    elif call.function in SHARES:
+        found = share(call, rows)
+    elif call.function in ("LAG", "LEAD"):
+        found = neighbour(call, rows, values)
+    else:
+        found = aggregate(call, values[0] if values else None, *frame)
+    return found.cast(call.type.arrow)
