@@ -1,4 +1,5 @@
-"""The SQL in the documents runs: every block is submitted as a job to an engine, after those before it."""
+"""The SQL in the documents runs: every block is submitted as a job to an engine, after those before it;
+a script in batch mode is run."""
 
 from __future__ import annotations
 
@@ -9,20 +10,30 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.script import open_runner
+from sqlengine.session import Session
+from tests.sql.golden import Collected
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")])
 # Modules of users: their first line says where they are.
 MODULE = re.compile(r"^```python\n# (functions/\w+\.py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BATCH = "SET 'execution.runtime-mode' = 'batch';"
 TOPIC = re.compile(r"'topic'\s*=\s*'([^']+)'\s*,")
 
 
 def jobs_of(text: str) -> list[str]:
-    """The blocks of SQL that are jobs. A query alone is none: it is the example of a function, and tested with that."""
-    return [b for b in BLOCK.findall(text) if not b.startswith("SELECT")]
+    """The blocks of SQL that are jobs. A query alone is none: it is the example of a function, and tested with that; nor is
+    a script in batch mode."""
+    return [b for b in BLOCK.findall(text) if not b.startswith(("SELECT", BATCH))]
 
 
+def scripts_of(text: str) -> list[str]:
+    return [b for b in BLOCK.findall(text) if b.startswith(BATCH)]
+
+
+WITH_SCRIPTS = [d for d in DOCUMENTS if scripts_of(d.read_text(encoding="utf-8"))]
 WITH_SQL = [d for d in DOCUMENTS if jobs_of(d.read_text(encoding="utf-8"))]
 
 
@@ -40,6 +51,14 @@ def test_sql_of_the_document_runs(document: Path, tmp_path: Path) -> None:
             assert engine.submit(f"block{number}", block).status == "added"
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize("document", WITH_SCRIPTS, ids=lambda p: p.name)
+def test_scripts_of_the_document_run(document: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(scripts_of(document.read_text(encoding="utf-8"))):
+        collected = Collected(block)
+        with open_runner(tmp_path / str(number)) as runner:
+            assert Session(runner, collected).run(block), collected.messages
 
 
 def test_the_readme_has_sql() -> None:
