@@ -35,7 +35,7 @@ def _letter(node: PhysicalNode, row: Batch, error: Exception) -> Batch:
     """Owned by the job, or by the stream ('') where many share the operator."""
     owner = next(iter(node.jobs)) if len(node.jobs) == 1 else ""
     reason = f"internal error: {type(error).__name__}: {error}"
-    return dead_letters(row, owner=[owner], place=[row.origin], subject=[subject(node)], reason=[reason])
+    return dead_letters(row, owner=owner, place=row.origin, subject=subject(node), reason=reason)
 
 
 def subject(node: PhysicalNode) -> str:

@@ -129,9 +129,9 @@ class Accumulators:
         self._counters["rows_in_error"] += count
         return dead_letters(
             rows.take(bad),
-            owner=[self._owner] * count,
-            place=[""] * count,
-            subject=[str(call)] * count,
+            owner=self._owner,
+            place="",
+            subject=str(call),
             reason=[errors.reason(int(row)) for row in bad],
         )
 

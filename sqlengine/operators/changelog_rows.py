@@ -88,9 +88,9 @@ class FromChangelogOperator:
         codes = letters.column(self._node.op).to_pylist()
         return dead_letters(
             letters,
-            owner=[self._owner] * len(rows),
-            place=[""] * len(rows),
-            subject=[f"FROM_CHANGELOG, column '{self._node.op}'"] * len(rows),
+            owner=self._owner,
+            place="",
+            subject=f"FROM_CHANGELOG, column '{self._node.op}'",
             reason=["received NULL op code" if c is None else f"received invalid op code '{c}'" for c in codes],
         )
 

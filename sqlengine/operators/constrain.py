@@ -137,8 +137,8 @@ class ConstrainOperator:
         self._counters["rows_in_error"] += len(rows)
         return dead_letters(
             batch.take(np.array(rows, np.int64)),
-            owner=[self._owner] * len(rows),
-            place=[""] * len(rows),
-            subject=["the row to write"] * len(rows),
+            owner=self._owner,
+            place="",
+            subject="the row to write",
             reason=[reasons[i] for i in rows],
         )

@@ -15,27 +15,33 @@ MAX_PAYLOAD = 64 * 1024
 
 
 def dead_letters(
-    rows: Batch, *, owner: Sequence[str], place: Sequence[str], subject: Sequence[str], reason: Sequence[str]
+    rows: Batch,
+    *,
+    owner: str | Sequence[str],
+    place: str | Sequence[str],
+    subject: str | Sequence[str],
+    reason: str | Sequence[str],
 ) -> Batch:
-    """One dead letter per row of `rows`, with the row's values as JSON (cut at 64 KiB)."""
+    """One dead letter per row of `rows`, with the row's values as JSON (cut at 64 KiB). A text alone holds for all rows."""
     return letters(rows, owner, place, subject, reason, [describe(rows, i) for i in range(rows.num_rows)], rows.offsets)
 
 
 def letters(
     like: Batch,
-    owner: Sequence[str],
-    place: Sequence[str],
-    subject: Sequence[str],
-    reason: Sequence[str],
+    owner: str | Sequence[str],
+    place: str | Sequence[str],
+    subject: str | Sequence[str],
+    reason: str | Sequence[str],
     payload: Sequence[str],
     offsets: IntArray | None = None,
 ) -> Batch:
     """A DEAD_LETTER batch at the time of `like`; `offsets` are those of the records in the shard that `like` is from."""
-    count = len(owner)
+    count = len(payload)
     known = np.zeros(count, np.bool_) if offsets is None or not like.origin else offsets != NO_OFFSET
     shard = pa.array([like.origin] * count, pa.string(), mask=~known)
     offset = pa.array(np.zeros(count, np.int64) if offsets is None else offsets, mask=~known)
-    said = [pa.array(c, pa.string()) for c in (owner, place, subject, reason, payload)]
+    texts = ([t] * count if isinstance(t, str) else t for t in (owner, place, subject, reason, payload))
+    said = [pa.array(t, pa.string()) for t in texts]
     address = [pa.array([""] * count, pa.string())] * 3
     return Batch(DEAD_LETTER, (*said, shard, offset, *address), count, like.proctime, like.watermark)
 

@@ -146,9 +146,9 @@ class PairCondition:
             self._counters["rows_in_error"] += count
             letters = dead_letters(
                 replace(pairs, offsets=None).take(bad),
-                owner=[self._owner] * count,
-                place=[str(find_position(self._condition) or "")] * count,
-                subject=[str(self._condition)] * count,
+                owner=self._owner,
+                place=str(find_position(self._condition) or ""),
+                subject=str(self._condition),
                 reason=[vector.errors.reason(int(i)) for i in bad],
             )
             output.append((ERROR_PORT, letters))

@@ -28,9 +28,9 @@ class LateRows:
         if self._tells and count:
             letters = dead_letters(
                 batch.take(rows),
-                owner=[self._owner] * count,
-                place=[""] * count,
-                subject=[self._subject] * count,
-                reason=[REASON] * count,
+                owner=self._owner,
+                place="",
+                subject=self._subject,
+                reason=REASON,
             )
             output.append((ERROR_PORT, letters))

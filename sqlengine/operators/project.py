@@ -52,7 +52,7 @@ class ProjectOperator:
         first = [next(i for i, v in enumerate(vectors) if _fails(v, int(r))) for r in rows]
         return dead_letters(
             batch.take(rows),
-            owner=[self._owner] * len(rows),
+            owner=self._owner,
             place=[places[i] for i in first],
             subject=[texts[i] for i in first],
             reason=[errors.reason(int(r)) for r in rows],

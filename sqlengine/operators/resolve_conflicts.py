@@ -140,10 +140,10 @@ class ResolveConflictsOperator:
         self._counters["rows_in_error"] += len(bad)
         return dead_letters(
             letters,
-            owner=[self._owner] * len(bad),
-            place=[""] * len(bad),
-            subject=["ON CONFLICT DO ERROR"] * len(bad),
-            reason=[f"a second row of the primary key ({', '.join(self._node.keys)})"] * len(bad),
+            owner=self._owner,
+            place="",
+            subject="ON CONFLICT DO ERROR",
+            reason=f"a second row of the primary key ({', '.join(self._node.keys)})",
         )
 
 

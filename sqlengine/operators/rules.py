@@ -203,10 +203,8 @@ class RulesOperator:
         self, batch: Batch, rows: Index, job: str, at: Scalar, text: str, reasons: Sequence[str], output: Output
     ) -> None:
         self._counters["rows_in_error"] += len(rows)
-        place, count = str(find_position(at) or ""), len(rows)
-        letters = dead_letters(
-            batch.take(rows), owner=[job] * count, place=[place] * count, subject=[text] * count, reason=list(reasons)
-        )
+        place = str(find_position(at) or "")
+        letters = dead_letters(batch.take(rows), owner=job, place=place, subject=text, reason=list(reasons))
         output.append((ERROR_PORT, letters))
 
     def close(self) -> None: ...

@@ -95,9 +95,9 @@ class ScanOperator:
         offsets = batch.column(OFFSET).take(where).to_pylist()
         return letters(
             batch,
-            owner=[""] * len(bad),
+            owner="",
             place=[f"{batch.origin}@{o}" for o in offsets],
-            subject=[self._table] * len(bad),
+            subject=self._table,
             reason=[b.reason for b in bad],
             payload=payloads,
             offsets=np.asarray(offsets, np.int64),

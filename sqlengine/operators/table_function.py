@@ -78,12 +78,12 @@ class TableFunctionOperator:
     def _failed(self, batch: Batch, errors: Errors) -> Batch:
         rows = np.flatnonzero(errors.mask)
         self._counters["rows_in_error"] += len(rows)
-        count, place = len(rows), find_position(self._node.call)
+        place = find_position(self._node.call)
         return dead_letters(
             batch.take(rows),
-            owner=[self._owner] * count,
-            place=[str(place) if place else ""] * count,
-            subject=[str(self._node.call)] * count,
+            owner=self._owner,
+            place=str(place) if place else "",
+            subject=str(self._node.call),
             reason=[errors.reason(int(r)) for r in rows],
         )
 

@@ -45,7 +45,7 @@ class ValuesOperator:
         self._counters["rows_in_error"] += len(failed)
         return letters(
             batch,
-            owner=[self._owner] * len(failed),
+            owner=self._owner,
             place=[str(find_position(e) or "") for e, _ in failed],
             subject=[str(e) for e, _ in failed],
             reason=[reason for _, reason in failed],

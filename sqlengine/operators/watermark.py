@@ -128,9 +128,9 @@ class WatermarkOperator:
         subject = f"WATERMARK FOR {self._node.label}"
         letters = dead_letters(
             batch.take(rows),
-            owner=[""] * len(rows),
-            place=[batch.origin] * len(rows),
-            subject=[subject] * len(rows),
+            owner="",
+            place=batch.origin,
+            subject=subject,
             reason=reasons,
         )
         kept = replace(batch.take(np.flatnonzero(~bad)), watermark=batch.watermark)
