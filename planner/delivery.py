@@ -140,8 +140,8 @@ def _check_taken(plan: LogicalPlan, table: Table, takes: Takes, deletes: bool) -
     if takes is Takes.APPEND and plan.changes:
         raise UnsupportedError(
             f"table '{table.display}' takes new rows only, but the query updates or deletes rows that it has written",
-            detail=f"connector '{table.connector}' cannot take changes back",
-            hint="aggregate by windows (TUMBLE), or write to a table whose connector takes updates",
+            detail=f"as it is defined, connector '{table.connector}' cannot take changes back",
+            hint="write to a topic with a PRIMARY KEY and 'upsert' = 'true', or aggregate by windows (TUMBLE)",
         )
     if Changes.DELETES in plan.changes and not deletes:
         raise UnsupportedError(
