@@ -1,0 +1,126 @@
+"""Asks both and says where they differ."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlengine.script import open_runner
+from sqlengine.session import Session
+from tests.fuzz.data import Table
+from tests.sql.golden import Answer, Collected, left_in_the_end
+from tests.support import shared_folder
+
+FIRST = "SET 'pipeline.auto-watermark-interval' = '0';\n"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`kind`: equal, both fail, refused (only Flink runs it), accepted (only we do), names, types, nullability, rows,
+    order. The answers as JSON, an error as its message."""
+
+    kind: str
+    ours: Answer
+    flink: Answer
+    why: str = ""
+
+    @property
+    def differs(self) -> bool:
+        return self.kind not in ("equal", "both fail")
+
+
+@contextmanager
+def real_flink() -> Iterator[Any]:
+    path = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
+    spec = importlib.util.spec_from_file_location("flink_oracle", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with module.Oracle() as flink:
+        yield flink
+
+
+def compared(
+    flink: Any, tables: Sequence[Table], statements: Sequence[str], exact: Sequence[bool], settings: str = ""
+) -> list[Verdict]:
+    """A verdict on each statement."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "data").mkdir()
+        for table in tables:
+            table.write(folder / "data")
+        ddl = [t.ddl(folder / "data") for t in tables]
+        script = FIRST + settings + "".join(f"{s};\n" for s in (*ddl, *statements))
+        before = 1 + settings.count(";") + len(ddl)
+        theirs = _answers(flink.run(script, keep_going=True, timeout_s=60))
+        ours = _answers(our_events(script, folder))
+    pairs = [
+        (ours.get(before + n, ["no answer"]), theirs.get(before + n, ["no answer"])) for n in range(len(statements))
+    ]
+    return [verdict(o, t, e) for (o, t), e in zip(pairs, exact, strict=True)]
+
+
+def our_events(script: str, folder: Path) -> Iterable[Mapping[str, Any]]:
+    """Our events; errors carry their message."""
+    collected = _WithMessages(script)
+    with open_runner(folder / "topics") as runner:
+        Session(runner, collected, settings={}).run(script)
+    return collected.events
+
+
+class _WithMessages(Collected):
+    def error(self, stmt: int, error: Exception) -> None:
+        detail = " / ".join(str(getattr(error, x, "") or "") for x in ("message", "detail"))
+        self.events.append({"stmt": stmt, "kind": "error", "message": detail if detail.strip(" /") else repr(error)})
+
+
+def _answers(events: Iterable[Mapping[str, Any]]) -> dict[int, Answer]:
+    found: dict[int, Answer] = {}
+    for event in events:
+        number = event["stmt"]
+        if event["kind"] == "error":
+            found[number] = "error: " + str(event.get("message"))
+        elif event["kind"] == "schema" and not isinstance(found.get(number), str):
+            found[number] = [json.dumps(event["columns"], ensure_ascii=False)]
+        elif event["kind"] == "row":
+            held = found.setdefault(number, ["no schema"])
+            if isinstance(held, list):
+                held.append(json.dumps([event["op"], *event["row"]], ensure_ascii=False))
+    return found
+
+
+def verdict(ours: Answer, flink: Answer, exact: bool) -> Verdict:
+    if isinstance(ours, str) or isinstance(flink, str):
+        kinds = {(True, True): "both fail", (True, False): "refused", (False, True): "accepted"}
+        return Verdict(kinds[isinstance(ours, str), isinstance(flink, str)], ours, flink)
+    left, right = left_in_the_end(ours), left_in_the_end(flink)
+    if left[1:] != right[1:]:
+        return Verdict("rows", ours, flink)
+    kind = "equal" if ours[0] == flink[0] else _schemas(str(ours[0]), str(flink[0]))
+    if kind == "equal" and exact and ours[1:] != flink[1:]:
+        return Verdict("order", ours, flink)
+    return Verdict(kind, ours, flink)
+
+
+def _known(columns: str) -> str:
+    """Without what is known to differ: the time of a window is never NULL here."""
+    return columns.replace(" NOT NULL *ROWTIME*", " *ROWTIME*")
+
+
+def _schemas(ours: str, flink: str) -> str:
+    left, right = json.loads(ours), json.loads(flink)
+    if [n for n, _ in left] != [n for n, _ in right]:
+        return "names"
+    if _known(ours) == _known(flink):
+        return "equal"
+    same = [
+        a.replace(" NOT NULL", "") == b.replace(" NOT NULL", "") for (_, a), (_, b) in zip(left, right, strict=True)
+    ]
+    return "nullability" if all(same) else "types"

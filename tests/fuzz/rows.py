@@ -1,0 +1,258 @@
+"""Operations of one input: projections, groups, ranks, arrays, and sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.fuzz.data import Column
+from tests.fuzz.expressions import COMPARED, COMPUTED, NUMBERS
+from tests.fuzz.relation import Making, Relation, named, of_kind
+
+KEYS = ("STRING", "INT", "BIGINT", "DECIMAL", "BOOLEAN", "DATE", "TIMESTAMP")
+
+
+def where(make: Making, columns: tuple[Column, ...], share: float = 0.4) -> str:
+    return f" WHERE {make.expressions.condition(columns)}" if make.chance(share) else ""
+
+
+def project(make: Making, depth: int) -> Relation:
+    source = make.input(depth)
+    return projected(make, source)
+
+
+def projected(make: Making, source: Relation) -> Relation:
+    """Columns and expressions of the source; its time attribute often stays."""
+    items, columns = [], []
+    for column in make.some(source.columns, 1, 4):
+        items.append(column.name)
+        columns.append(column)
+    for _ in range(make.rng.randint(0, 3)):
+        column = Column(make.name(), make.rng.choice(COMPUTED))
+        made = make.expressions
+        text = made.condition(source.columns) if column.kind == "BOOLEAN" else made.of(source.columns, column.kind, 3)
+        items.append(named(text, column))
+        columns.append(column)
+    names = {c.name for c in columns}
+    if source.rowtime and source.rowtime not in names and make.chance(0.7):
+        items.append(source.rowtime)
+        columns.append(Column(source.rowtime, "TIMESTAMP"))
+        names.add(source.rowtime)
+    if source.window and make.chance(0.8):
+        for name in source.window:
+            if name not in names:
+                items.append(name)
+                columns.append(Column(name, "TIMESTAMP"))
+                names.add(name)
+    window = source.window if source.window and set(source.window) <= names else None
+    return Relation(
+        f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns)})",
+        tuple(columns),
+        "project",
+        source.rowtime if source.rowtime in names else None,
+        source.ordered,
+        source.exact,
+        source.updating,
+        window,
+    )
+
+
+def aggregate(make: Making, source: Relation) -> tuple[str, Column]:
+    """A call of an aggregate function with its name."""
+    columns = source.columns
+    numbers, compared = of_kind(columns, *NUMBERS), of_kind(columns, *COMPARED)
+    forms: list[Callable[[], tuple[str, str]]] = [lambda: ("COUNT(*)", "BIGINT")]
+    if compared:
+        forms += [
+            lambda: (f"COUNT({make.rng.choice(compared).name})", "BIGINT"),
+            lambda: (f"COUNT(DISTINCT {make.rng.choice(compared).name})", "BIGINT"),
+            lambda: _same(make, f"{make.rng.choice(('MIN', 'MAX'))}({{}})", compared),
+        ]
+    if numbers:
+        forms += [
+            lambda: _same(make, "SUM({})", numbers),
+            lambda: _same(make, "AVG({})", numbers),
+            lambda: _same(make, "SUM(DISTINCT {})", of_kind(columns, "INT", "BIGINT", "DECIMAL") or numbers),
+            lambda: (f"SUM({make.expressions.of(columns, 'INT')})", "INT"),
+            lambda: (f"MAX({make.expressions.of(columns, 'STRING')})", "STRING"),
+            lambda: (f"SUM(CASE WHEN {make.expressions.condition(columns)} THEN 1 ELSE 0 END)", "INT"),
+        ]
+    if source.ordered and compared:
+        forms.append(lambda: _same(make, f"{make.rng.choice(('FIRST_VALUE', 'LAST_VALUE'))}({{}})", compared))
+    if source.ordered and of_kind(columns, "STRING"):
+        forms.append(lambda: _same(make, "LISTAGG({})", of_kind(columns, "STRING")))
+    text, kind = make.rng.choice(forms)()
+    if make.chance(0.15):
+        text += f" FILTER (WHERE {make.expressions.condition(columns, 1)})"
+    return text, Column(make.name("a"), kind)
+
+
+def _same(make: Making, form: str, columns: list[Column]) -> tuple[str, str]:
+    chosen = make.rng.choice(columns)
+    return form.format(chosen.name), chosen.kind
+
+
+def group(make: Making, depth: int) -> Relation:
+    source = make.input(depth)
+    keys = make.some(of_kind(source.columns, *KEYS), 0, 2)
+    items, columns = [k.name for k in keys], list(keys)
+    written = [k.name for k in keys]
+    if make.chance(0.15):
+        key = Column(make.name("g"), make.rng.choice(("INT", "STRING")))
+        text = make.expressions.of(source.columns, key.kind)
+        written.append(text)
+        items.append(named(text, key))
+        columns.append(key)
+    return grouped(make, source, items, columns, written)
+
+
+def grouped(make: Making, source: Relation, items: list[str], columns: list[Column], keys: list[str]) -> Relation:
+    """GROUP BY the keys; `items` and `columns` name them."""
+    items, columns = list(items), list(columns)
+    having = ""
+    for _ in range(make.rng.randint(1, 3)):
+        text, column = aggregate(make, source)
+        items.append(named(text, column))
+        columns.append(column)
+        if not having and make.chance(0.2):
+            having = f" HAVING {text} {make.rng.choice(('IS NOT NULL', 'IS NULL'))}"
+    if make.chance(0.2):
+        having = f" HAVING COUNT(*) {make.rng.choice(('> 1', '>= 2', '< 3', '= 1'))}"
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return Relation(
+        f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns, 0.25)}{by}{having})",
+        tuple(columns),
+        "group" if keys else "group all",
+        ordered=False,
+        exact=source.exact,
+        updating=True,
+    )
+
+
+def grouping_sets(make: Making, depth: int) -> Relation:
+    source = make.input(depth)
+    keys = make.some(of_kind(source.columns, *KEYS), 2, 3)
+    if len(keys) < 2:
+        return group(make, depth)
+    names = [k.name for k in keys]
+    form = make.rng.choice((f"ROLLUP ({', '.join(names)})", f"CUBE ({', '.join(names)})", _sets(make, names)))
+    items, columns = list(names), list(keys)
+    if make.chance(0.4):
+        column = Column(make.name("g"), "BIGINT")
+        items.append(f"GROUPING({names[0]}) AS {column.name}")
+        columns.append(column)
+    made = grouped(make, source, items, columns, [form])
+    return Relation(made.sql, made.columns, "grouping sets", None, False, False, True)
+
+
+def _sets(make: Making, names: list[str]) -> str:
+    sets = [names, [make.rng.choice(names)], [] if make.chance(0.5) else [names[-1]]]
+    return "GROUPING SETS (" + ", ".join(f"({', '.join(s)})" for s in sets) + ")"
+
+
+def distinct(make: Making, depth: int) -> Relation:
+    source = make.input(depth)
+    columns = make.some(of_kind(source.columns, *KEYS), 1, 3) or list(source.columns)
+    sql = f"(SELECT DISTINCT {', '.join(c.name for c in columns)} FROM {source.sql}{where(make, source.columns)})"
+    return Relation(sql, tuple(columns), "distinct", None, False, source.exact, True)
+
+
+def total_order(make: Making, source: Relation, first: list[Column]) -> list[str] | None:
+    """ORDER BY that leaves no two different rows equal; None where a column cannot be ordered by."""
+    if any(c.kind in ("ARRAY", "ROW") for c in source.columns):
+        return None
+    rest = [c for c in source.columns if c not in first]
+    return [order_item(make, c) for c in (*first, *rest)]
+
+
+def order_item(make: Making, column: Column) -> str:
+    return column.name + make.rng.choice(("", " ASC", " DESC", " DESC NULLS LAST", " ASC NULLS LAST", " NULLS FIRST"))
+
+
+def top_n(make: Making, depth: int) -> Relation:
+    source = make.input(depth)
+    keys = make.some(of_kind(source.columns, *KEYS), 0, 1)
+    order = make.some(of_kind(source.columns, *COMPARED), 1, 2)
+    if source.ordered and make.chance(0.5):
+        by: list[str] | None = [order_item(make, c) for c in order]
+    else:
+        by = total_order(make, source, order)
+    if not by:
+        return project(make, depth)
+    rank, limit = Column(make.name("n"), "BIGINT"), make.rng.randint(1, 4)
+    partition = f"PARTITION BY {', '.join(k.name for k in keys)} " if keys else ""
+    inner = f"(SELECT *, ROW_NUMBER() OVER ({partition}ORDER BY {', '.join(by)}) AS {rank.name} FROM {source.sql})"
+    columns = list(source.columns) + ([rank] if make.chance(0.5) else [])
+    condition = make.rng.choice((f"<= {limit}", f"= {limit}", f"< {limit + 1}", f"BETWEEN 2 AND {limit + 1}"))
+    sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {inner} WHERE {rank.name} {condition})"
+    return Relation(sql, tuple(columns), "top-n", None, False, False, True)
+
+
+def limit(make: Making, depth: int) -> Relation:
+    source = make.input(depth)
+    count = make.rng.randint(1, 6)
+    offset = f" OFFSET {make.rng.randint(1, 3)}" if make.chance(0.2) else ""
+    if source.ordered and make.chance(0.4):
+        sql = f"(SELECT * FROM {source.sql}{where(make, source.columns)} LIMIT {count}{offset})"
+        return Relation(sql, source.columns, "limit", None, not offset, not offset, False)
+    by = total_order(make, source, make.some(of_kind(source.columns, *COMPARED), 1, 2))
+    if not by:
+        return project(make, depth)
+    sql = f"(SELECT * FROM {source.sql} ORDER BY {', '.join(by)} LIMIT {count}{offset})"
+    return Relation(sql, source.columns, "order limit", None, False, False, True)
+
+
+def set_operation(make: Making, depth: int) -> Relation:
+    before, make.in_time = make.in_time, True
+    left = make.input(depth)
+    kinds = [c.kind for c in make.some(left.columns, 1, 3)]
+    own = [_column_of(make, left, kind) for kind in kinds]
+    sides = [own]
+    sources = [left]
+    word = make.rng.choice(("UNION ALL", "UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"))
+    for _ in range(2 if make.chance(0.2) else 1):
+        right = make.input(depth) if make.chance(0.5) else left
+        sources.append(right)
+        sides.append([_column_of(make, right, kind) for kind in kinds])
+    columns = tuple(Column(make.name("u"), kind) for kind in kinds)
+    queries = []
+    for source, side in zip(sources, sides, strict=True):
+        items = [named(text, column) for text, column in zip(side, columns, strict=True)]
+        queries.append(f"SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns)}")
+    make.in_time = before
+    updating = word != "UNION ALL" or any(s.updating for s in sources)
+    return Relation(f"({f' {word} '.join(queries)})", columns, word.lower(), None, False, False, updating)
+
+
+def _column_of(make: Making, source: Relation, kind: str) -> str:
+    found = of_kind(source.columns, kind)
+    return make.rng.choice(found).name if found else make.expressions.of(source.columns, kind, 1)
+
+
+def values(make: Making, depth: int) -> Relation:
+    columns = tuple(Column(make.name("w"), k) for k in make.rng.sample(("INT", "STRING", "DECIMAL", "BOOLEAN"), 2))
+    rows = []
+    for _ in range(make.rng.randint(1, 4)):
+        rows.append("(" + ", ".join(make.expressions.of((), c.kind, 0) for c in columns) + ")")
+    names = ", ".join(c.name for c in columns)
+    return Relation(f"(SELECT * FROM (VALUES {', '.join(rows)}) AS {make.name('t')} ({names}))", columns, "values")
+
+
+def unnest(make: Making, depth: int) -> Relation:
+    source = make.input(depth)
+    arrays = of_kind(source.columns, "ARRAY")
+    if not arrays:
+        return project(make, depth)
+    alias, item = make.name("t"), Column(make.name("e"), "INT")
+    added = [item]
+    ordinality = ""
+    if make.chance(0.3):
+        added.append(Column(make.name("o"), "INT"))
+        ordinality = " WITH ORDINALITY"
+    join, on = ("LEFT JOIN", " ON TRUE") if make.chance(0.4) else ("CROSS JOIN", "")
+    columns = [*make.some(source.columns, 1, 3), *added]
+    if source.rowtime and source.rowtime not in {c.name for c in columns}:
+        columns.append(Column(source.rowtime, "TIMESTAMP"))
+    array = make.rng.choice(arrays).name
+    names = ", ".join(c.name for c in added)
+    sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {source.sql} {join} UNNEST({array}){ordinality} AS {alias} ({names}){on})"
+    return Relation(sql, tuple(columns), "unnest", source.rowtime, source.ordered, source.exact, source.updating)

@@ -1,0 +1,213 @@
+"""Operations of event time: windows, windows of windows, OVER, deduplication."""
+
+from __future__ import annotations
+
+from tests.fuzz.data import Column
+from tests.fuzz.expressions import COMPARED, NUMBERS
+from tests.fuzz.relation import Making, Relation, named, of_kind
+from tests.fuzz.rows import KEYS, aggregate, projected, total_order, where
+
+_TIME = "TIMESTAMP"
+
+
+def timed(make: Making, depth: int) -> Relation:
+    """A relation with a time attribute."""
+    roll = make.rng.random()
+    if depth <= 0 or roll < 0.4:
+        return make.table(timed=True)
+    if roll < 0.6:
+        found = projected(make, timed(make, depth - 1))
+    elif roll < 0.85:
+        found = window_rows(make, depth - 1) if make.chance(0.3) else window_group(make, depth - 1, keep_time=True)
+    else:
+        found = make.build(make, depth - 1)
+    return found if found.rowtime and not found.updating else make.table(timed=True)
+
+
+def table_function(make: Making, source: Relation) -> tuple[str, bool]:
+    """TABLE(TUMBLE(…)) or the like; whether it is a SESSION by keys."""
+    # a query as an argument stands in brackets, a table behind TABLE
+    data = source.sql if source.sql.startswith("(") else f"TABLE {source.sql}"
+    time = f"DESCRIPTOR({source.rowtime})"
+    size, step = make.rng.choice(((4, 2), (10, 5), (6, 2), (20, 10), (3, 1), (5, 5)))
+    match make.rng.choice(("TUMBLE", "TUMBLE", "HOP", "CUMULATE", "SESSION")):
+        case "TUMBLE":
+            return f"TABLE(TUMBLE({data}, {time}, INTERVAL '{size}' SECOND))", False
+        case "HOP":
+            return f"TABLE(HOP({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND))", False
+        case "CUMULATE":
+            return f"TABLE(CUMULATE({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND))", False
+    keys = make.some(of_kind(source.columns, "STRING", "INT"), 0, 1)
+    by = f" PARTITION BY {keys[0].name}" if keys else ""
+    return f"TABLE(SESSION({data}{by}, {time}, INTERVAL '{step}' SECOND))", True
+
+
+def window_rows(make: Making, depth: int) -> Relation:
+    """Rows with their windows."""
+    source = timed(make, depth)
+    if source.window:
+        source = make.table(timed=True)
+    function, _ = table_function(make, source)
+    own = (Column("window_start", _TIME), Column("window_end", _TIME), Column("window_time", _TIME))
+    columns = [c for c in source.columns if not c.name.startswith("window_")]
+    names = ", ".join(c.name for c in (*columns, *own))
+    sql = f"(SELECT {names} FROM {function}{where(make, tuple(columns), 0.25)})"
+    return Relation(
+        sql, (*columns, *own), "window rows", "window_time", False, False, False, ("window_start", "window_end")
+    )
+
+
+def window_group(make: Making, depth: int, keep_time: bool = False) -> Relation:
+    """Aggregates of windows, by a table function."""
+    source = timed(make, depth)
+    if any(c.name.startswith("window_") for c in source.columns):
+        source = make.table(timed=True)
+    function, session = table_function(make, source)
+    keys = [c.name for c in make.some(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
+    if session and "PARTITION BY" in function:
+        inside = function.split("PARTITION BY ")[1].split(",")[0]
+        keys = [inside]
+    columns = [c for c in source.columns if c.name in keys]
+    start, end, time = (Column(make.name(x), _TIME) for x in ("ws", "we", "wt"))
+    items = [*(c.name for c in columns), f"window_start AS {start.name}", f"window_end AS {end.name}"]
+    by = ["window_start", "window_end"]
+    columns = [*columns, start, end]
+    if keep_time or make.chance(0.4):
+        items.append(f"window_time AS {time.name}")
+        by.append("window_time")
+        columns.append(time)
+    return _window(
+        make, source, function, items, columns, [*keys, *by], time.name if time in columns else None, "window"
+    )
+
+
+def _window(
+    make: Making,
+    source: Relation,
+    behind: str,
+    items: list[str],
+    columns: list[Column],
+    by: list[str],
+    time: str | None,
+    operator: str,
+) -> Relation:
+    for _ in range(make.rng.randint(1, 3)):
+        text, column = aggregate(make, source)
+        items.append(named(text, column))
+        columns.append(column)
+    having = " HAVING COUNT(*) > 1" if make.chance(0.15) else ""
+    names = {c.name: c for c in columns}
+    window = next(
+        ((i.split(" AS ")[1], j.split(" AS ")[1]) for i, j in zip(items, items[1:]) if i.startswith("window_start")),
+        None,
+    )
+    sql = (
+        f"(SELECT {', '.join(items)} FROM {behind}{where(make, source.columns, 0.2)} GROUP BY {', '.join(by)}{having})"
+    )
+    return Relation(sql, tuple(names.values()), operator, time, False, False, False, window)
+
+
+def legacy_window(make: Making, depth: int) -> Relation:
+    """GROUP BY TUMBLE(…), HOP(…) or SESSION(…)."""
+    source = timed(make, depth)
+    word = make.rng.choice(("TUMBLE", "HOP", "SESSION"))
+    size, step = make.rng.choice(((4, 2), (10, 5), (6, 2)))
+    spans = f"INTERVAL '{step}' SECOND" + (f", INTERVAL '{size}' SECOND" if word == "HOP" else "")
+    inside = f"({source.rowtime}, {spans})"
+    keys = [c for c in make.some(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
+    start, time = Column(make.name("ws"), _TIME), Column(make.name("wt"), _TIME)
+    items = [*(k.name for k in keys), f"{word}_START{inside} AS {start.name}"]
+    columns = [*keys, start]
+    held = make.chance(0.6)
+    if held:
+        items.append(f"{word}_ROWTIME{inside} AS {time.name}")
+        columns.append(time)
+    by = [*(k.name for k in keys), f"{word}{inside}"]
+    return _window(make, source, source.sql, items, columns, by, time.name if held else None, "legacy window")
+
+
+def window_top_n(make: Making, depth: int) -> Relation:
+    """The first rows of each window."""
+    source = window_group(make, depth, keep_time=True) if make.chance(0.6) else window_rows(make, depth)
+    if not source.window:
+        return source
+    rank = Column(make.name("n"), "BIGINT")
+    keys = make.some(of_kind(source.columns, "STRING", "INT", "BOOLEAN"), 0, 1)
+    by = total_order(make, source, make.some(of_kind(source.columns, *COMPARED), 1, 1))
+    if not by:
+        return source
+    partition = ", ".join([*source.window, *(k.name for k in keys)])
+    inner = f"(SELECT *, ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {', '.join(by)}) AS {rank.name} FROM {source.sql})"
+    sql = f"(SELECT * FROM {inner} WHERE {rank.name} <= {make.rng.randint(1, 3)})"
+    return Relation(sql, (*source.columns, rank), "window top-n", source.rowtime, False, False, False, source.window)
+
+
+def over(make: Making, depth: int) -> Relation:
+    source = timed(make, depth)
+    keys = make.some([c for c in of_kind(source.columns, *KEYS) if c.name != source.rowtime], 0, 2)
+    partition = f"PARTITION BY {', '.join(k.name for k in keys)} " if keys else ""
+    by = f"{partition}ORDER BY {source.rowtime}"
+    frame = make.rng.choice(_RANGES if not source.ordered or make.chance(0.5) else _ROWS)
+    columns = make.some(source.columns, 1, 3)
+    items = [c.name for c in columns]
+    for _ in range(make.rng.randint(1, 3)):
+        text, kind = _over_call(make, source, frame in _ROWS)
+        column = Column(make.name("o"), kind)
+        plain = text.startswith(("LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK"))
+        items.append(f"{text} OVER ({by}{'' if plain else ' ' + frame}) AS {column.name}")
+        columns.append(column)
+    if source.rowtime not in items:
+        items.append(str(source.rowtime))
+        columns.append(Column(str(source.rowtime), _TIME))
+    sql = f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns, 0.2)})"
+    return Relation(sql, tuple(columns), "over", source.rowtime, False, False, False)
+
+
+_ROWS = ("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+_RANGES = (
+    "RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN INTERVAL '2' SECOND PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "",
+)
+
+
+def _over_call(make: Making, source: Relation, rows: bool) -> tuple[str, str]:
+    numbers, compared = of_kind(source.columns, *NUMBERS), of_kind(source.columns, *COMPARED)
+    forms = [("COUNT(*)", "BIGINT")]
+    if numbers:
+        chosen = make.rng.choice(numbers)
+        forms += [(f"{word}({chosen.name})", chosen.kind) for word in ("SUM", "AVG", "MIN", "MAX")]
+        forms.append((f"COUNT(DISTINCT {chosen.name})", "BIGINT"))
+    if compared and rows:
+        chosen = make.rng.choice(compared)
+        forms += [(f"{word}({chosen.name})", chosen.kind) for word in ("FIRST_VALUE", "LAST_VALUE", "LAG")]
+        forms += [(f"LAG({chosen.name}, 2)", chosen.kind), ("ROW_NUMBER()", "BIGINT")]
+    return make.rng.choice(forms)
+
+
+def deduplicate(make: Making, depth: int) -> Relation:
+    """The first or last row of each key by event time."""
+    source = timed(make, depth)
+    if not source.ordered:
+        source = make.table(timed=True)
+    keys = make.some([c for c in of_kind(source.columns, *KEYS) if c.name != source.rowtime], 1, 2)
+    if not keys:
+        return source
+    rank = make.name("n")
+    partition = ", ".join(k.name for k in keys)
+    direction = make.rng.choice((" ASC", " DESC", ""))
+    window = f"PARTITION BY {partition} ORDER BY {source.rowtime}{direction}"
+    inner = f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank} FROM {source.sql}{where(make, source.columns, 0.2)})"
+    names = ", ".join(c.name for c in source.columns)
+    last = direction == " DESC"
+    sql = f"(SELECT {names} FROM {inner} WHERE {rank} = 1)"
+    return Relation(
+        sql,
+        source.columns,
+        "dedup last" if last else "dedup first",
+        None if last else source.rowtime,
+        False,
+        False,
+        last,
+    )
