@@ -117,7 +117,7 @@ _FORMS: dict[str, list[Form]] = {
         "ABS({INT})",
         "MOD({INT}, 3)",
         "{INT} % 2",
-        "-{INT}",
+        "(- {INT})",
         "CHAR_LENGTH({STRING})",
         "CAST({BIGINT} AS INT)",
         "CAST({DECIMAL} AS INT)",
