@@ -82,10 +82,13 @@ def number(function: str, rows: Ordered) -> pa.Array:
     return pa.array(found)
 
 
-def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array]) -> pa.Array:
+def neighbour(
+    call: OverCall, rows: Ordered, values: Sequence[pa.Array], places: IntArray | None = None
+) -> pa.Array:
     """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is none or, as
-    in Flink, where it is NULL."""
-    at = np.arange(len(rows)) + (call.constants[0] if call.function == "LEAD" else -call.constants[0])
+    in Flink, where it is NULL. `places`: the row from which each row counts, where that is another one."""
+    own = np.arange(len(rows)) if places is None else places
+    at = own + (call.constants[0] if call.function == "LEAD" else -call.constants[0])
     there = (at >= rows.partition) & (at <= last_rows(rows))
     found = values[0].take(pa.array(np.where(there, at, 0), mask=~there))
     if len(values) == 1:

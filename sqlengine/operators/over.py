@@ -179,7 +179,9 @@ class OverOperator:
         new = np.flatnonzero(at >= len(held))
         found = self._framed_values(rows, all_times, together, new)
         for call in self._lags:
-            found[call.name] = neighbour(call, rows, [together[a] for a in call.arguments]).take(pa.array(new))
+            values = [together[a] for a in call.arguments]
+            # Flink counts from the last row of those of one time.
+            found[call.name] = neighbour(call, rows, values, rows.last_peer).take(pa.array(new))
         frame.put(key, [], [pa.array(times), *(columns[n] for n in names)], count)
         self._forget(key, firsts)
         return found
@@ -211,7 +213,7 @@ class OverOperator:
         gone = []
         for group in frame.groups([c.take(at) for c in key], len(firsts)).tolist():
             slots = frame.slots(group)
-            old = slots[: len(slots) - rows] if rows else slots
+            old = slots[: max(len(slots) - rows, 0)]
             if self._framed and not self._node.frame.is_rows:
                 times = frame.table.columns[_TIME][old].astype(np.int64)
                 last = int(frame.table.columns[_TIME][slots[-1]])
