@@ -177,7 +177,8 @@ class Grouping:
     def _group(self, node: exp.Select) -> None:
         sets = grouping_sets.sets_of(node.args.get("group"))
         expressions = list({id(e): e for s in sets for e in s}.values())
-        self.grouped_by_all = not all(sets)
+        # As in Flink: an empty set among others makes no result NULL in type.
+        self.grouped_by_all = not any(sets)
         windows = [e for e in expressions if window_groups.is_group_window(e)]
         if windows:
             self._legacy_window(windows)

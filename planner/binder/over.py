@@ -118,7 +118,8 @@ class OverCalls:
             return self._neighbour(fresh, name, call, bind)
         if not is_aggregate(name):
             raise UnsupportedError(f"{name or 'this call'} cannot stand with OVER", position=position_of(node))
-        return self._aggregate(fresh, name, call, bind)
+        # Flink: only a frame that is sure to have the current row in it keeps NOT NULL, and it sees that for these alone.
+        return self._aggregate(fresh, name, call, bind, window.frame.preceding in (None, 0))
 
     def _neighbour(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
         _takes(call, name, 1, 3)
@@ -131,7 +132,7 @@ class OverCalls:
         arguments = (self._read(value), self._read(default))
         return OverCall(fresh, name, arguments, kind.with_nullable(default.type.nullable), kind, (offset,))
 
-    def _aggregate(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
+    def _aggregate(self, fresh: str, name: str, call: exp.Expression, bind: Bind, filled: bool) -> OverCall:
         first = call.expressions[0] if call.expressions else None
         if isinstance(first, exp.Star) or first is None:
             return OverCall(fresh, name, (), bind_aggregate(name, ()).result_type)
@@ -145,7 +146,7 @@ class OverCalls:
         value = bind(nodes[0])
         kind = value.type.as_attribute(TimeAttribute.NONE)
         try:
-            result = bind_aggregate(name, (kind,), grouped=True).result_type
+            result = bind_aggregate(name, (kind,), grouped=filled).result_type
         except PlanError as error:
             raise error.at(position_of(call)) from None
         return OverCall(fresh, name, (self._read(value),), result, kind)

@@ -13,3 +13,5 @@ SELECT ok, k, COUNT(*) AS n FROM e GROUP BY ok, GROUPING SETS ((k), ()) HAVING C
 -- rowsort
 SELECT k, COUNT(*) AS n, GROUP_ID() AS g FROM e GROUP BY GROUPING SETS ((k), (k), ());
 SELECT k, GROUPING(k) AS g, COUNT(*) AS n FROM e GROUP BY k;
+-- rowsort
+SELECT k, ok, SUM(CASE WHEN v > 1 THEN 1 ELSE 0 END) AS s, MAX('x') AS m FROM e GROUP BY ROLLUP (k, ok);

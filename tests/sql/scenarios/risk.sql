@@ -35,6 +35,7 @@ SELECT id, src, (SELECT l.max_amount FROM limits AS l WHERE l.account = t.src) A
 SELECT src, TUMBLE_END(ts, INTERVAL '1' MINUTE) AS ended, SUM(amount) AS total FROM transfers WHERE amount > 100 GROUP BY src, TUMBLE(ts, INTERVAL '1' MINUTE);
 -- materialized
 SELECT account FROM limits UNION SELECT src FROM transfers UNION SELECT account FROM blocked;
+-- rowsort
 SELECT currency, src, dst, SUM(amount) AS total FROM transfers GROUP BY GROUPING SETS ((currency), (src, dst), ());
 -- rowsort
 SELECT src, id, amount, amount - AVG(amount) OVER (PARTITION BY src ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS off FROM transfers WHERE amount IS NOT NULL;

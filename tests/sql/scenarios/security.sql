@@ -27,12 +27,14 @@ SELECT COALESCE(l.usr, a.usr) AS usr, l.n AS logins, a.n AS actions FROM (SELECT
 SELECT * FROM logins MATCH_RECOGNIZE (PARTITION BY usr ORDER BY ts MEASURES FIRST(F.ts) AS first_fail, S.ts AS got_in, COUNT(F.ip) AS fails AFTER MATCH SKIP PAST LAST ROW PATTERN (F{2,} S) WITHIN INTERVAL '5' MINUTE DEFINE F AS F.success = FALSE, S AS S.success = TRUE);
 -- materialized
 SELECT usr, 'login' AS what, ts FROM logins WHERE country = 'US' UNION ALL SELECT usr, `action`, ts FROM actions WHERE size > 1000;
+-- differs: both inputs of a UNION ALL are read; Flink drops all but the first below a window
 -- materialized
 SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE((SELECT usr, ts FROM logins UNION ALL SELECT usr, ts FROM actions), DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
 -- materialized
 SELECT l.usr, l.window_start, l.n, a.m FROM (SELECT usr, window_start, window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE logins, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY usr, window_start, window_end) AS l LEFT JOIN (SELECT usr, window_start, window_end, COUNT(*) AS m FROM TABLE(TUMBLE(TABLE actions, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY usr, window_start, window_end) AS a ON l.usr = a.usr AND l.window_start = a.window_start AND l.window_end = a.window_end;
 SELECT country, CAST(SUM(CASE WHEN success THEN 1 ELSE 0 END) AS DOUBLE) / COUNT(*) AS rate FROM logins GROUP BY country;
 SELECT usr, MD5(usr) AS hashed, JSON_OBJECT('u' VALUE usr, 'c' VALUE country) AS doc FROM logins WHERE usr = 'eve';
+-- rowsort
 SELECT usr, country, COUNT(*) AS n FROM logins GROUP BY CUBE (usr, country) HAVING COUNT(*) > 4;
 -- materialized
 SELECT usr, n FROM (SELECT usr, n, ROW_NUMBER() OVER (ORDER BY n DESC, usr) AS place FROM (SELECT usr, COUNT(*) AS n FROM logins GROUP BY usr)) WHERE place <= 2;

@@ -27,8 +27,9 @@ SELECT user_id, order_id, price, SUM(price) OVER (PARTITION BY user_id ORDER BY 
 SELECT user_id, order_id, status FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY ts DESC) AS n FROM orders) WHERE n = 1;
 -- materialized
 SELECT product, revenue FROM (SELECT product, SUM(qty * price) AS revenue FROM orders GROUP BY product) WHERE revenue > (SELECT AVG(qty * price) FROM orders);
+-- rowsort
 SELECT product, status, GROUPING(product) AS gp, GROUPING(status) AS gs, COUNT(*) AS n FROM orders GROUP BY ROLLUP (product, status);
-SELECT COUNT(DISTINCT user_id) AS buyers, COUNT(DISTINCT CASE WHEN price > 100 THEN user_id END) AS big_buyers, MAX(ts) AS latest FROM orders;
+SELECT COUNT(DISTINCT user_id) AS buyers, COUNT(DISTINCT CASE WHEN price > 100 THEN user_id END) AS big_buyers, MAX(CAST(ts AS TIMESTAMP(3))) AS latest FROM orders;
 SELECT user_id, LISTAGG(product, ',') AS products, COUNT(*) FILTER (WHERE status = 'cancelled') AS cancelled FROM orders GROUP BY user_id HAVING COUNT(*) > 2;
 -- materialized
 WITH big AS (SELECT * FROM orders WHERE price > 5), per_user AS (SELECT user_id, COUNT(*) AS n FROM big GROUP BY user_id) SELECT u.name, u.level, p.n FROM per_user AS p JOIN users AS u ON p.user_id = u.user_id WHERE u.level IS NOT NULL;
