@@ -1,4 +1,4 @@
-"""Random tables: small, full of NULLs and duplicates, with equal times, and late rows where a table is told to have them."""
+"""Random tables: small, full of NULLs and duplicates, with equal times, and late rows where a table has them."""
 
 from __future__ import annotations
 

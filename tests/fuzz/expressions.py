@@ -147,7 +147,6 @@ _FORMS: dict[str, list[Form]] = {
         "{DECIMAL} - {INT}",
         "FLOOR({DECIMAL})",
         "CEIL({DECIMAL})",
-        "CAST({DECIMAL} AS DECIMAL(6, 1))",
     ),
     "DOUBLE": _forms(
         "({DOUBLE} + {INT})",

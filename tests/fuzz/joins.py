@@ -92,7 +92,8 @@ def window_join(make: Making, depth: int) -> Relation:
     if make.chance(0.25):
         word = make.rng.choice(("EXISTS", "NOT EXISTS"))
         items, columns = _output(make, (left, left_names))
-        sql = f"(SELECT {', '.join(items)} FROM {sides[0]} AS {a} WHERE {word} (SELECT 1 FROM {sides[1]} AS {b} WHERE {on}))"
+        query = f"(SELECT 1 FROM {sides[1]} AS {b} WHERE {on})"
+        sql = f"(SELECT {', '.join(items)} FROM {sides[0]} AS {a} WHERE {word} {query})"
         return Relation(sql, columns, "window semi join", None, False, False, False)
     kind = make.rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
     items, columns = _output(make, (left, left_names), (right, right_names))

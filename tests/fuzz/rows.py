@@ -178,11 +178,12 @@ def top_n(make: Making, depth: int) -> Relation:
         by = total_order(make, source, order)
     if not by:
         return project(make, depth)
-    rank, limit = Column(make.name("n"), "BIGINT"), make.rng.randint(1, 4)
+    # Flink takes a single first row for one that never changes.
+    rank, limit = Column(make.name("n"), "BIGINT"), make.rng.randint(2, 4)
     partition = f"PARTITION BY {', '.join(k.name for k in keys)} " if keys else ""
     inner = f"(SELECT *, ROW_NUMBER() OVER ({partition}ORDER BY {', '.join(by)}) AS {rank.name} FROM {source.sql})"
     columns = list(source.columns) + ([rank] if make.chance(0.5) else [])
-    condition = make.rng.choice((f"<= {limit}", f"= {limit}", f"< {limit + 1}", f"BETWEEN 2 AND {limit + 1}"))
+    condition = make.rng.choice((f"<= {limit}", f"= {limit + 1}", f"< {limit + 1}", f"BETWEEN 2 AND {limit + 1}"))
     sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {inner} WHERE {rank.name} {condition})"
     return Relation(sql, tuple(columns), "top-n", None, False, False, True)
 
@@ -254,5 +255,6 @@ def unnest(make: Making, depth: int) -> Relation:
         columns.append(Column(source.rowtime, "TIMESTAMP"))
     array = make.rng.choice(arrays).name
     names = ", ".join(c.name for c in added)
-    sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {source.sql} {join} UNNEST({array}){ordinality} AS {alias} ({names}){on})"
+    items = f"UNNEST({array}){ordinality} AS {alias} ({names}){on}"
+    sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {source.sql} {join} {items})"
     return Relation(sql, tuple(columns), "unnest", source.rowtime, source.ordered, source.exact, source.updating)

@@ -21,7 +21,9 @@ def timed(make: Making, depth: int) -> Relation:
         found = window_rows(make, depth - 1) if make.chance(0.3) else window_group(make, depth - 1, keep_time=True)
     else:
         found = make.build(make, depth - 1)
-    return found if found.rowtime and not found.updating else make.table(timed=True)
+    # Below a window Flink reads only the first input of a union.
+    fits = found.rowtime and not found.updating and found.operator != "union all"
+    return found if fits else make.table(timed=True)
 
 
 def table_function(make: Making, source: Relation) -> tuple[str, bool]:
@@ -97,10 +99,8 @@ def _window(
         columns.append(column)
     having = " HAVING COUNT(*) > 1" if make.chance(0.15) else ""
     names = {c.name: c for c in columns}
-    window = next(
-        ((i.split(" AS ")[1], j.split(" AS ")[1]) for i, j in zip(items, items[1:]) if i.startswith("window_start")),
-        None,
-    )
+    started = [i.split(" AS ")[1] for i in items if i.startswith(("window_start AS ", "window_end AS "))]
+    window = (started[0], started[1]) if started else None
     sql = (
         f"(SELECT {', '.join(items)} FROM {behind}{where(make, source.columns, 0.2)} GROUP BY {', '.join(by)}{having})"
     )
@@ -137,7 +137,8 @@ def window_top_n(make: Making, depth: int) -> Relation:
     if not by:
         return source
     partition = ", ".join([*source.window, *(k.name for k in keys)])
-    inner = f"(SELECT *, ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {', '.join(by)}) AS {rank.name} FROM {source.sql})"
+    window = f"PARTITION BY {partition} ORDER BY {', '.join(by)}"
+    inner = f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank.name} FROM {source.sql})"
     sql = f"(SELECT * FROM {inner} WHERE {rank.name} <= {make.rng.randint(1, 3)})"
     return Relation(sql, (*source.columns, rank), "window top-n", source.rowtime, False, False, False, source.window)
 
@@ -150,8 +151,9 @@ def over(make: Making, depth: int) -> Relation:
     frame = make.rng.choice(_RANGES if not source.ordered or make.chance(0.5) else _ROWS)
     columns = make.some(source.columns, 1, 3)
     items = [c.name for c in columns]
+    calls = _over_calls(make, source, frame in _ROWS)
     for _ in range(make.rng.randint(1, 3)):
-        text, kind = _over_call(make, source, frame in _ROWS)
+        text, kind = make.rng.choice(calls)
         column = Column(make.name("o"), kind)
         plain = text.startswith(("LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK"))
         items.append(f"{text} OVER ({by}{'' if plain else ' ' + frame}) AS {column.name}")
@@ -163,7 +165,11 @@ def over(make: Making, depth: int) -> Relation:
     return Relation(sql, tuple(columns), "over", source.rowtime, False, False, False)
 
 
-_ROWS = ("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+_ROWS = (
+    "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 5 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+)
 _RANGES = (
     "RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW",
     "RANGE BETWEEN INTERVAL '2' SECOND PRECEDING AND CURRENT ROW",
@@ -172,18 +178,22 @@ _RANGES = (
 )
 
 
-def _over_call(make: Making, source: Relation, rows: bool) -> tuple[str, str]:
+def _over_calls(make: Making, source: Relation, rows: bool) -> list[tuple[str, str]]:
+    """Calls that Flink lets stand together: those with a frame, those that look back, or numbers."""
     numbers, compared = of_kind(source.columns, *NUMBERS), of_kind(source.columns, *COMPARED)
     forms = [("COUNT(*)", "BIGINT")]
     if numbers:
         chosen = make.rng.choice(numbers)
         forms += [(f"{word}({chosen.name})", chosen.kind) for word in ("SUM", "AVG", "MIN", "MAX")]
         forms.append((f"COUNT(DISTINCT {chosen.name})", "BIGINT"))
-    if compared and rows:
-        chosen = make.rng.choice(compared)
-        forms += [(f"{word}({chosen.name})", chosen.kind) for word in ("FIRST_VALUE", "LAST_VALUE", "LAG")]
-        forms += [(f"LAG({chosen.name}, 2)", chosen.kind), ("ROW_NUMBER()", "BIGINT")]
-    return make.rng.choice(forms)
+    if not compared or not source.ordered:
+        return forms
+    chosen = make.rng.choice(compared)
+    if make.chance(0.3):
+        return [(f"LAG({chosen.name})", chosen.kind), (f"LAG({chosen.name}, 3)", chosen.kind)]
+    if make.chance(0.15):
+        return [("ROW_NUMBER()", "BIGINT")]
+    return forms + [(f"{word}({chosen.name})", chosen.kind) for word in ("FIRST_VALUE", "LAST_VALUE")] * rows
 
 
 def deduplicate(make: Making, depth: int) -> Relation:
