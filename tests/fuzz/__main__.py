@@ -80,7 +80,7 @@ def _shrink(flink: Any, held: list[Table], query: Query, verdict: Verdict) -> No
     for table in smaller:
         click.echo(f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay {table.delay}")
         for row in table.rows:
-            click.echo(f"    {json.dumps({k: v for k, v in row.items()}, ensure_ascii=False)}")
+            click.echo(f"    {json.dumps(row, ensure_ascii=False)}")
     for name, answer in (("Flink", found.flink), ("here ", found.ours)):
         for row in [answer] if isinstance(answer, str) else answer:
             click.echo(f"  {name} {row[:1000]}")

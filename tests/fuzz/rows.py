@@ -231,9 +231,8 @@ def _column_of(make: Making, source: Relation, kind: str) -> str:
 
 def values(make: Making, depth: int) -> Relation:
     columns = tuple(Column(make.name("w"), k) for k in make.rng.sample(("INT", "STRING", "DECIMAL", "BOOLEAN"), 2))
-    rows = []
-    for _ in range(make.rng.randint(1, 4)):
-        rows.append("(" + ", ".join(make.expressions.of((), c.kind, 0) for c in columns) + ")")
+    count = make.rng.randint(1, 4)
+    rows = ["(" + ", ".join(make.expressions.of((), c.kind, 0) for c in columns) + ")" for _ in range(count)]
     names = ", ".join(c.name for c in columns)
     return Relation(f"(SELECT * FROM (VALUES {', '.join(rows)}) AS {make.name('t')} ({names}))", columns, "values")
 
