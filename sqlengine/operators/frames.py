@@ -82,9 +82,7 @@ def number(function: str, rows: Ordered) -> pa.Array:
     return pa.array(found)
 
 
-def neighbour(
-    call: OverCall, rows: Ordered, values: Sequence[pa.Array], places: IntArray | None = None
-) -> pa.Array:
+def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array], places: IntArray | None = None) -> pa.Array:
     """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is none or, as
     in Flink, where it is NULL. `places`: the row from which each row counts, where that is another one."""
     own = np.arange(len(rows)) if places is None else places
