@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import BIGINT, DOUBLE, Root, TimeAttribute
+from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
 from planner.binder import pool
 from planner.binder.scalars import BINDERS
 from planner.binder.scope import Place
@@ -79,8 +79,15 @@ class OverCalls:
     def _window(self, node: exp.Window, bind: Bind) -> _Window:
         source = self._resolved(node)
         partition = tuple(self._read(bind(e)) for e in source.args.get("partition_by") or ())
-        order = sort_keys(source.args.get("order"), lambda e: self._read(bind(e)))
-        return _Window(partition, order, _frame(source.args.get("spec"), self._batch, bind))
+        kinds: list[DataType] = []
+
+        def column(item: exp.Expression) -> str:
+            value = bind(item)
+            kinds.append(value.type)
+            return self._read(value)
+
+        order = sort_keys(source.args.get("order"), column)
+        return _Window(partition, order, _frame(source.args.get("spec"), bind, kinds if self._batch else None))
 
     def _resolved(self, node: exp.Window) -> exp.Window:
         """The window itself, also where it is named."""
@@ -113,7 +120,10 @@ class OverCalls:
             return OverCall(fresh, name, (), (_NUMBER if name in NUMBERING else DOUBLE.with_nullable(False)))
         if name == "NTILE":
             _takes(call, name, 1, 1)
-            return OverCall(fresh, name, (), _NUMBER, constants=(_constant(bind(call.expressions[0]), call),))
+            tiles = _constant(bind(call.expressions[0]), call)
+            if not tiles:
+                raise PlanError("NTILE takes a number from 1 on", position=position_of(call))
+            return OverCall(fresh, name, (), _NUMBER, constants=(tiles,))
         if name in _NEIGHBOURS:
             return self._neighbour(fresh, name, call, bind)
         if not is_aggregate(name):
@@ -163,12 +173,13 @@ def sort_keys(node: exp.Expression | None, column: Callable[[exp.Expression], st
     return tuple(keys.values())
 
 
-def _frame(node: exp.Expression | None, batch: bool, bind: Bind) -> Frame:
+def _frame(node: exp.Expression | None, bind: Bind, kinds: Sequence[DataType] | None) -> Frame:
+    """The frame; `kinds`: what the window is ordered by, where it may see what follows."""
     if node is None:
         return Frame()
     is_rows = node.args.get("kind") == "ROWS"
-    roots = {Root.INTERVAL_DAY_TIME, *(_NUMBERS if batch else ())} if not is_rows else _NUMBERS
-    if batch and not node.args.get("exclude"):
+    roots = _NUMBERS if is_rows else _TIMES if kinds is None else _distances(kinds)
+    if kinds is not None and not node.args.get("exclude"):
         start = _bound(node, ("start", "PRECEDING"), roots, bind)
         end = _bound(node, ("end", "FOLLOWING"), roots, bind) if node.args.get("end") is not None else 0
         return Frame(is_rows, start, end)
@@ -182,6 +193,14 @@ def _frame(node: exp.Expression | None, batch: bool, bind: Bind) -> Frame:
 
 _CURRENT = ("CURRENT ROW", "CURRENT_ROW")
 _NUMBERS = frozenset({Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT})
+_TIMES = frozenset({Root.INTERVAL_DAY_TIME})
+
+
+def _distances(kinds: Sequence[DataType]) -> frozenset[Root]:
+    """The types of the distance of two values of the order; none where it has none."""
+    if len(kinds) == 1 and (kinds[0].root in _NUMBERS or kinds[0].root in (Root.FLOAT, Root.DOUBLE)):
+        return _NUMBERS
+    return _TIMES if len(kinds) == 1 and kinds[0].is_timestamp else frozenset()
 
 
 def _bound(node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind) -> int | None:
@@ -193,10 +212,15 @@ def _bound(node: exp.Expression, which: tuple[str, str], roots: Collection[Root]
     if found == "UNBOUNDED":
         return None
     assert isinstance(found, exp.Expression)
+    if not roots:
+        detail = "it takes one column of whole or floating numbers, TIMESTAMP or TIMESTAMP_LTZ"
+        raise UnsupportedError(
+            "RANGE by a distance in this order is not supported", detail=detail, position=position_of(node)
+        )
     value = folded(bind(found))
     wanted = value.type.root in roots
     if not isinstance(value, Literal) or not isinstance(value.value, int) or not wanted or value.value < 0:
-        what = "an interval of days to seconds" if Root.INTERVAL_DAY_TIME in roots else "a number of rows"
+        what = "an interval of days to seconds" if roots is _TIMES else "a number of rows"
         begin = "begin" if end == "start" else "end"
         raise PlanError(f"the frame must {begin} {what} before the current row", position=position_of(node))
     return value.value if side == usual else -value.value
