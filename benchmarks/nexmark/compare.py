@@ -15,7 +15,7 @@ from benchmarks.nexmark.run import names, rows_read, script
 from benchmarks.page import Section, Table
 from benchmarks.rules_gen import ORACLE
 
-EVENTS = 1_000_000
+EVENTS = 500_000
 # Each of Flink's runs is one of a warm JVM; the first of two warms the query's own code.
 _HEAP = "1g"
 
