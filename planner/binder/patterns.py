@@ -277,6 +277,9 @@ def _check_absence(items: tuple[PatternItem, ...], within: int, node: exp.MatchR
     if any(a.absent and b.absent for a, b in itertools.pairwise(items)):
         hint = "define one variable with OR"
         raise PlanError("two absent variables cannot follow each other", hint=hint, position=position)
+    if any(a.absent and not b.low for a, b in itertools.pairwise(items)):
+        hint = "let a variable follow that takes a row: B+? for B*?"
+        raise PlanError("what follows an absent variable cannot be left out", hint=hint, position=position)
     if items[-1].absent and not within:
         hint = "add WITHIN INTERVAL '5' MINUTE behind PATTERN"
         raise PlanError("a pattern that ends with what is absent needs WITHIN", hint=hint, position=position)

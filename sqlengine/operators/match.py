@@ -166,7 +166,7 @@ class MatchOperator:
         run.values.append(self._tests.values(row))
         self._tests.of(run, row)
         self._found.at(self._ticked[row], self._times[row])
-        self._matcher.feed(run, self._times[row], self._tests.test_of)
+        self._matcher.feed(run, self._times[row], row, self._tests)
         if run.idle:
             self._gone += run.forget()
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from parser.errors import ServiceError
-from planner.logical import MatchRecognize, PatternItem, Skip
+from planner.logical import MatchRecognize, Skip
 from sqlengine.operators.match_automaton import DONE, Automaton, Move, Test, automaton
 from sqlengine.operators.match_heap import NOT_BEGUN, Heap, Part, discard, pop, push
 from sqlengine.operators.match_values import Spans
@@ -76,13 +76,22 @@ def load(data: bytes) -> tuple[Run, int]:
     return Run(begun, whole, base), count
 
 
+class Tests(Protocol):
+    """`truths`: by item whose condition reads the row alone, 0 for the rows that do not fulfil it; None for other items.
+    `test_of` gives the tests of the row in question for one match."""
+
+    @property
+    def truths(self) -> Sequence[list[int] | None]: ...
+
+    def test_of(self, part: Part) -> Test: ...
+
+
 class Matcher:
     """The pattern of a node, ready to be fed. `emit` gets what matches, `refuse` what cannot skip as it is told to."""
 
     def __init__(self, node: MatchRecognize, emit: Emit, refuse: Refuse) -> None:
         self.automaton: Automaton = automaton(node.pattern)
         self.within = node.within_ms
-        self._items: Sequence[PatternItem] = node.pattern
         self._skip = node.skip
         self._target = Spans(node.pattern, node.target)
         self._named = " ".join(node.target)
@@ -91,10 +100,6 @@ class Matcher:
         self._refuse = refuse
         self._at_deadline = node.pattern[-1].absent
         self._none = (0,) * len(node.pattern)
-        self._more = [self._one(i) for i in range(len(node.pattern))]
-
-    def _one(self, item: int) -> tuple[int, ...]:
-        return tuple(int(i == item) for i in range(len(self._items)))
 
     def begin(self) -> Run:
         return Run([(NOT_BEGUN, self.automaton.start, self._none, 0)])
@@ -111,16 +116,21 @@ class Matcher:
                     found.add(edge.item)
         return found
 
-    def feed(self, run: Run, time: int, test_of: Callable[[Part], Test]) -> None:
-        """One row, the next of the run, which is in `rows` already."""
+    def feed(self, run: Run, time: int, row: int, tests: Tests) -> None:
+        """One row, the next of the run, which is in `rows` already; `row` is its place in the tests' batch."""
         number = run.base + len(run.rows) - 1
+        truths = tests.truths
         moved: Heap = []
         done: Heap = []
         lone, ends = self.automaton.lone, self.automaton.ends
         for part in run.begun:
             start, state, counts, began = part
-            test = test_of(part)
             only = lone[state]
+            if only is not None and (truth := truths[only[0]]) is not None and not truth[row]:
+                if start == NOT_BEGUN:
+                    push(moved, part)
+                continue
+            test = tests.test_of(part)
             moves: Sequence[Move]
             if only is None:
                 moves = self.automaton.moves(state, test) or ()
@@ -149,7 +159,7 @@ class Matcher:
         """Time has come to `time`: what is over goes, or is whole, where only an absent row was waited for. `known`: when
         it is said to have happened; None: at the deadline."""
         left: Heap = []
-        done: Heap = []
+        done: list[Part] = []
         over = 0
         for part in run.begun:
             if part[0] == NOT_BEGUN or part[3] + self.within > time:
@@ -157,7 +167,8 @@ class Matcher:
                 continue
             over = max(over, part[3] + self.within)
             if self.automaton.pending[part[1]]:
-                push(done, part)
+                done.append(part)
+        done.sort(key=lambda part: (part[0], self._every.size(part[2])))  # of one start the shortest first
         self._settle(run, left, done, over if known is None else known)
 
     def _settle(self, run: Run, begun: Heap, done: Heap, time: int) -> None:

@@ -40,15 +40,16 @@ class Tests:
                 self._asked[number] = compile_condition(condition, history, self._facts)
             elif condition is not None:
                 self._plain[number] = condition
-        self._truths: list[list[int] | None] = [None] * len(node.pattern)
+        self.truths: list[list[int] | None] = [None] * len(node.pattern)
         self._errors: dict[int, Errors | None] = {}
+        self._known: dict[int, bool] = {}
         self.counts: Counts = ()
         self.item = 0
 
     def load(self, batch: Batch) -> None:
         """The rows that come next."""
         for number, condition in self._plain.items():
-            self._truths[number], self._errors[number] = truths(condition, batch)
+            self.truths[number], self._errors[number] = truths(condition, batch)
         self._facts.load(batch)
         columns = (python_values(t, batch.column(c)) for c, t in zip(self.columns, self._types, strict=True))
         self._values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if self.columns else []
@@ -56,7 +57,7 @@ class Tests:
 
     def _next_starts(self, count: int) -> list[int] | None:
         """By row, the first row from there on that may begin a match; None where all may."""
-        known = [self._truths[i] for i in self._starts]
+        known = [self.truths[i] for i in self._starts]
         if any(k is None for k in known):
             return None
         may = np.logical_or.reduce([np.asarray(k) != 0 for k in known])
@@ -77,11 +78,12 @@ class Tests:
     def test_of(self, part: Part) -> Callable[[int], bool]:
         """The tests of the row for one match."""
         self._begin, self.counts = part[0], part[2]
-        self._known: dict[int, bool] = {}
+        if self._known:
+            self._known = {}
         return self.test
 
     def test(self, item: int) -> bool:
-        truth = self._truths[item]
+        truth = self.truths[item]
         if truth is not None:
             found = truth[self._row]
             return found == 1 or (found == 2 and self._failed(item))

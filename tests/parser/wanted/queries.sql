@@ -15,6 +15,10 @@ FROM t MATCH_RECOGNIZE (
 --> Query
 -->   query: (Select [(Star)] from_=(From (Table t match=(MatchRecognize partition_by=[k] order=(Order [(Ordered ts nulls_first=True)]) measures=[(Alias A.ts alias=s) (Alias LAST(B.v, 1) alias=e) (Alias (Modified SUM(B.v) kind=FINAL) alias=f)] rows=Var:ONE after=(Skip kind=FIRST B) pattern=(PatternSequence [A (PatternRepeat B low=1 reluctant=True) (PatternRepeat (Paren (PatternChoice [C D])) low=2 high=3) (PatternRepeat E low=0)]) within=Interval:3600000 ms subset=[(PatternSubset U [A B])] define=[(Alias (GT B.v PREV(B.v)) alias=B)]) alias=(TableAlias m))))
 
+SELECT * FROM t AS u MATCH_RECOGNIZE (ORDER BY ts MEASURES A.v AS v PATTERN (A [^B] C+?) DEFINE B AS TRUE)
+--> Query
+-->   query: (Select [(Star)] from_=(From (Table t match=(MatchRecognize order=(Order [(Ordered ts nulls_first=True)]) measures=[(Alias A.v alias=v)] pattern=(PatternSequence [A (PatternAbsence B) (PatternRepeat C low=1 reluctant=True)]) define=[(Alias Boolean:True alias=B)]))))
+
 SELECT a, COUNT(*) FROM t GROUP BY GROUPING SETS ((a, b), ROLLUP (c, (d, e)), ()), CUBE (f)
 --> Query
 -->   query: (Select [a COUNT((Star))] from_=(From (Table t)) group=(Group [(GroupingSets [(Tuple [a b]) (Rollup [c (Tuple [d e])]) (Tuple)]) (Cube [f])]))
