@@ -42,7 +42,9 @@ def test_flinks_parser_still_says_so(flink: Any, update: bool) -> None:
     found = []
     for golden in goldens():
         sql = f"EXPLAIN {golden['sql']}" if _QUERY.match(golden["sql"]) else golden["sql"]
-        messages = [e["message"] for e in flink.run(sql, keep_going=True, limit=1, timeout_s=20) if e["kind"] == "error"]
+        messages = [
+            e["message"] for e in flink.run(sql, keep_going=True, limit=1, timeout_s=20) if e["kind"] == "error"
+        ]
         refused = any(re.search("SQL parse failed|SqlParserEOFException", m or "") for m in messages)
         found.append({**golden, "flink": "refused" if refused else "taken"})
     if update:
