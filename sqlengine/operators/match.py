@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pyarrow as pa
 
@@ -63,6 +61,7 @@ class MatchOperator:
         self._found = Found(self._node, self._store)
         self._pool = empty(self._schema)
         self._gone: list[int] = []
+        self._unused: list[int] = []  # keys of which there is nothing to remember
         self._clock(batch)
         touched: dict[int, Run] = {}
         if rows.num_rows:
@@ -123,8 +122,11 @@ class MatchOperator:
         self._ticked: list[int] = np.searchsorted(self._ticks, times).tolist()
         feed = self._feed_timed if self._matcher.within else self._feed_plain
         bounds = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), len(slots)]
-        for low, high in itertools.pairwise(bounds):
-            slot = int(slots[low])
+        held = self._keys.columns[_RUN]
+        for low, high, slot in zip(bounds, bounds[1:], slots[bounds[:-1]].tolist(), strict=False):
+            if held[slot] is None and self._tests.next_start(low) >= high:
+                self._unused.append(slot)
+                continue
             touched[slot] = run = self._run(slot)
             feed(run, low, high)
 
@@ -227,6 +229,7 @@ class MatchOperator:
         idle = [slot for slot, run in touched.items() if run.idle]
         for slot in idle:
             del self._runs[slot]
+        idle += self._unused
         held = [slot for slot in touched if slot in self._runs]
         if held:
             self._write(np.array(held), [touched[s] for s in held])
