@@ -58,6 +58,20 @@ def _overlay(value: str, replacement: str, start: int, length: int | None = None
     return value[: start - 1] + replacement + (value[end:] if size > 0 else "")
 
 
+def _constant_overlay(value: Values, replacement: Values, start: Values, length: Values | None = None) -> Values | None:
+    """Where only the text varies."""
+    others = [o for o in (replacement, start, length) if o is not None]
+    if not isinstance(value, pa.Array) or not is_constant(*others) or not all(o.is_valid for o in others):
+        return None
+    at, text = start.as_py() - 1, replacement.as_py()
+    size = len(text) if length is None else length.as_py()
+    if at < 0:
+        return value
+    behind = pc.utf8_slice_codeunits(value, max(at + size, 0)) if size > 0 else pa.scalar("")
+    changed = pc.binary_join_element_wise(pc.utf8_slice_codeunits(value, 0, at), replacement, behind, "")
+    return pc.if_else(pc.greater(pc.utf8_length(value), at), changed, value)
+
+
 def _overlay_result(types: Types, literals: Literals) -> DataType:
     length = min(MAX_LENGTH, types[0].length + types[1].length)
     return DataType(Root.VARCHAR, length=length, nullable=nullable(types))
@@ -72,7 +86,8 @@ def overlay(ctx: KernelContext, value: Values, replacement: Values, *place: Valu
     >>> OVERLAY('xxxxxtest' PLACING 'yy' FROM 6)
     'xxxxxyyst'
     """
-    return row_by_row(ctx.num_rows, _overlay, _STRING, value, replacement, *place)
+    found = _constant_overlay(value, replacement, *place)
+    return row_by_row(ctx.num_rows, _overlay, _STRING, value, replacement, *place) if found is None else found
 
 
 def _translate(value: str, search: str, replacement: str) -> str:

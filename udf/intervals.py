@@ -89,8 +89,16 @@ def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> 
     if types[0].root in INTERVALS:
         return Vector(from_integers(base + amount, present, kind.arrow))
     months = types[1].root is Root.INTERVAL_YEAR_MONTH
+    per_ms = units_per_ms(kind.arrow) if types[0].is_timestamp else 1
+    if types[0].is_timestamp and not months and _is_near(base) and _is_near(amount * per_ms):
+        return Vector(from_integers(base + amount * per_ms, present, kind.arrow))
     moved = shift(base, amount, types[0], months=months)
     return Vector(from_integers(moved, present, kind.arrow), _outside(base, amount, moved, types[0], months, present))
+
+
+def _is_near(numbers: Int64s) -> bool:
+    """Whether the sum of two such surely fits into 64 bits."""
+    return bool(len(numbers)) and int(numbers.max()) < 2**62 and int(numbers.min()) > -(2**62)
 
 
 def _outside(

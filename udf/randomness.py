@@ -72,15 +72,20 @@ def rand_integer(ctx: KernelContext, first: Values, bound: Values | None = None)
     >>> RAND_INTEGER(1)
     0
     """
-    rows = pa.array(range(ctx.num_rows), pa.int64())
     if bound is None:
         drawn = _words(ctx, 1)[:, 0]
         if isinstance(first, pa.Scalar) and first.is_valid and first.as_py() > 0:
-            return Vector(pa.array((drawn % np.uint64(first.as_py())).astype(np.int32)))
+            return Vector(pa.array(_below(drawn, first.as_py())))
         words = pa.array(drawn)
         return Vector(*row_errors(ctx.num_rows, lambda w, b: w % _positive(b), pa.int32(), words, first))
+    rows = pa.array(range(ctx.num_rows), pa.int64())
     draw = lambda row, s, b: int(_seeded(ctx, row, s) * _positive(b))  # noqa: E731
     return Vector(*row_errors(ctx.num_rows, draw, pa.int32(), rows, first, bound))
+
+
+def _below(words: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.int32]:
+    """The remainders; NumPy divides by one number fast, and takes remainders slowly."""
+    return np.asarray(words - words // np.uint64(bound) * np.uint64(bound), np.int32)
 
 
 def _positive(bound: int) -> int:

@@ -185,7 +185,7 @@ def call(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> 
     """The function's value for every row; never raises for data.
 
     Scalar arguments stand for all rows; of scalars only, the result is a scalar (for a deterministic function)."""
-    if args and definition.deterministic and all(isinstance(a.values, pa.Scalar) for a in args):
+    if args and definition.deterministic and _all_scalars(args):
         return _call_constant(definition, args, ctx)
     result = _not_null(definition, _guarded(definition, args, ctx), ctx, args)
     if definition.lazy:
@@ -194,6 +194,13 @@ def call(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> 
         if arg.errors is not None:
             return Vector(result.values, merge_errors([a.errors for a in args] + [result.errors]))
     return result
+
+
+def _all_scalars(args: Sequence[Vector]) -> bool:
+    for arg in args:  # noqa: SIM110  asked of every call, and half the time of all()
+        if not isinstance(arg.values, pa.Scalar):
+            return False
+    return True
 
 
 def _has_null(values: Values) -> bool:
@@ -213,6 +220,13 @@ def _not_null(definition: Definition, result: Vector, ctx: KernelContext, args: 
 
 
 def _guarded(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    try:
+        return definition.kernel(args, ctx)
+    except Exception:  # noqa: BLE001  asked again in parts, which finds the rows at fault
+        return _in_parts(definition, args, ctx)
+
+
+def _in_parts(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
     def run(part: Sequence[Vector], rows: int) -> Vector:
         return definition.kernel(part, ctx if rows == ctx.num_rows else replace(ctx, num_rows=rows))
 

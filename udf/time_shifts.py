@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import INT, DataType, Root, timestamp
-from udf.arrays import rows_of, valid
+from udf.arrays import column_of, rows_of, valid
 from udf.intervals import (
     DAY_MS,
     UNIT_MONTHS,
@@ -57,11 +57,12 @@ def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) 
     else:
         units = _toward_zero(_months_between(days, ms, days2, ms2), UNIT_MONTHS[name])
     present = valid(start, ctx.num_rows) & valid(end, ctx.num_rows)
-    return pa.array(units.astype(np.int32), pa.int32(), mask=~present)
+    return column_of(units.astype(np.int32), present, pa.int32())
 
 
 def _toward_zero(numbers: Int64s, size: int) -> Int64s:
-    return np.asarray(np.sign(numbers) * (np.abs(numbers) // size), np.int64)
+    whole = np.abs(numbers) // size
+    return np.where(numbers < 0, -whole, whole)
 
 
 def _months_between(days: Int64s, ms: Int64s, days2: Int64s, ms2: Int64s) -> Int64s:

@@ -49,6 +49,8 @@ CONSTANT = [
     ("INSTR", PLAIN_WORDS, [("a",), ("AB",), ("",)]),
     ("INSTR", WORDS, [("a",), ("é",)]),
     ("TRANSLATE", WORDS, [("aA", "xy"), ("aba", "xyz"), ("ab", "x"), ("é", "e")]),
+    ("SUBSTRING", PLAIN_WORDS, [(2,), (-3,), (0, 2), (3, 20), (2, -1), (-20, 3)]),
+    ("OVERLAY", WORDS, [("xé", 2), ("x", 1, 0), ("x", 3, -2), ("xyz", 20), ("x", -1, 2)]),
     ("TO_TIMESTAMP", TIMES, [("yyyy-MM-dd HH:mm:ss",)]),
     ("TO_DATE", TIMES, [("yyyy-MM-dd HH:mm:ss",), ("yyyy-MM-dd",)]),
     ("UNIX_TIMESTAMP", TIMES, [("yyyy-MM-dd HH:mm:ss",), ("MM/yyyy",)]),
