@@ -4,6 +4,7 @@ msgspec accepts a part of what Flink accepts, and reads it alike; the few texts 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from enum import Enum
@@ -32,6 +33,23 @@ def read_fast(text: str) -> object:
         return _ANY.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return DOUBTFUL
+
+
+_COLON = re.compile(r'"[ \t\r\n]*:')
+
+
+def has_unique_keys(text: str, value: object) -> bool:
+    """Whether no object of a text has a key twice; FALSE where that is not sure. `value` is what was read of it: there is
+    a colon for every key that is written, and there may be more in strings."""
+    count, stack = 0, [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            count += len(item)
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return count == text.count(":") or count == len(_COLON.findall(text))
 
 
 def found_at(documents: Sequence[str], path: Path) -> list[object]:

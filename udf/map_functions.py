@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,10 @@ from parser.types import DataType, Root, array, map_of, row
 from udf.arrays import errors_of, null_where
 from udf.coercion import merged_type
 from udf.construction import map_column
-from udf.lists import Lists, codes_of, elements_in, is_array, lists_from, lists_of
+from udf.lists import Indices, Lists, codes_of, elements_in, is_array, lists_from, lists_of
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
-from udf.vector import Vector, merge_errors
+from udf.vector import BoolArray, Vector, merge_errors
 
 
 def _is_map(t: DataType) -> bool:
@@ -102,42 +102,37 @@ def map_from_arrays(ctx: KernelContext, keys: Values, values: Values) -> Vector:
         for i in np.flatnonzero(unequal)
     }
     usable = present & ~unequal
-    pairs = [
-        _Pairs(int(first.starts[i]), int(second.starts[i]), int(first.lengths[i])) if usable[i] else None
-        for i in range(n)
-    ]
-    built = _last_of_equal([[p] if p else None for p in pairs], first.values, second.values, ctx.result_type)
+    first, second = (replace(x, ends=np.where(usable, x.ends, x.starts)) for x in (first, second))
+    pairs = _Pairs(np.repeat(np.arange(n), first.lengths), elements_in(first), elements_in(second))
+    built = _last_of_equal(pairs, first.values, second.values, usable, ctx.result_type)
     return Vector(built.values, merge_errors([errors_of(failures, n), built.errors]))
 
 
-class _Pairs(NamedTuple):
-    """Where a run of keys and values begins, and how long it is."""
+@dataclass(frozen=True)
+class _Pairs:
+    """The row of each pair in order, and the places of its key and its value."""
 
-    keys: int
-    values: int
-    length: int
+    rows: Indices
+    keys: Indices
+    values: Indices
 
 
-def _last_of_equal(rows: list[list[_Pairs] | None], keys: pa.Array, values: pa.Array, kind: DataType) -> Vector:
-    """A map a row from runs of keys and values; the last of equal keys counts, at the place of the first."""
-    codes = codes_of(keys)[0].tolist()
-    key_places: list[int] = []
-    value_places: list[int] = []
-    lengths = np.zeros(len(rows), np.int64)
-    for i, runs in enumerate(rows):
-        found: dict[int, tuple[int, int]] = {}
-        for key_start, value_start, length in runs or ():
-            for k in range(length):
-                found[codes[key_start + k]] = (key_start + k, value_start + k)
-        key_places += [k for k, _ in found.values()]
-        value_places += [v for _, v in found.values()]
-        lengths[i] = len(found)
+def _last_of_equal(pairs: _Pairs, keys: pa.Array, values: pa.Array, present: BoolArray, kind: DataType) -> Vector:
+    """A map a row that is `present`; of equal keys the last one counts, at the place of the first."""
+    codes = codes_of(keys)[0][pairs.keys]
+    known = pairs.rows * (int(codes.max(initial=0)) + 2) + codes + 1
+    _, first, which = np.unique(known, return_index=True, return_inverse=True)
+    last = np.empty(len(first), np.int64)
+    last[which] = np.arange(len(known))
+    order = np.argsort(first)
+    chosen = last[order]
     taken = [
-        column.take(pa.array(places, pa.int64())).cast(t.arrow)
-        for column, places, t in zip((keys, values), (key_places, value_places), kind.children, strict=True)
+        column.take(pa.array(places[chosen])).cast(t.arrow)
+        for column, places, t in zip((keys, values), (pairs.keys, pairs.values), kind.children, strict=True)
     ]
+    lengths = np.bincount(pairs.rows[first], minlength=len(present))
     built = map_column(lengths, taken[0], taken[1], kind.arrow)
-    return Vector(null_where(np.array([r is None for r in rows], np.bool_), built.values), built.errors)
+    return Vector(null_where(~present, built.values), built.errors)
 
 
 def _union_types(types: Types) -> tuple[DataType, ...] | None:
@@ -173,12 +168,11 @@ def map_union(ctx: KernelContext, *maps: Values) -> Vector:
     held: list[Lists] = [lists_of(m, n) for m in maps]
     keys = [pc.struct_field(x.values, 0).cast(kind.children[0].arrow) for x in held]
     values = [pc.struct_field(x.values, 1).cast(kind.children[1].arrow) for x in held]
+    present = np.logical_and.reduce([x.present for x in held])
+    held = [replace(x, ends=np.where(present, x.ends, x.starts)) for x in held]
     bases = np.cumsum([0, *(len(k) for k in keys)])
-    rows: list[list[_Pairs] | None] = []
-    for i in range(n):
-        if not all(x.present[i] for x in held):
-            rows.append(None)
-            continue
-        starts = [int(x.starts[i] + base) for x, base in zip(held, bases, strict=False)]
-        rows.append([_Pairs(s, s, int(x.lengths[i])) for s, x in zip(starts, held, strict=True)])
-    return _last_of_equal(rows, pa.concat_arrays(keys), pa.concat_arrays(values), kind)
+    places = np.concatenate([elements_in(x) + base for x, base in zip(held, bases, strict=False)])
+    rows = np.concatenate([np.repeat(np.arange(n), x.lengths) for x in held])
+    order = np.argsort(rows, kind="stable")
+    pairs = _Pairs(rows[order], places[order], places[order])
+    return _last_of_equal(pairs, pa.concat_arrays(keys), pa.concat_arrays(values), present, kind)

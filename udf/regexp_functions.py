@@ -32,7 +32,7 @@ def regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str | N
     if compiled is None or not 0 <= group <= compiled.groups:
         return None
     if compiled.groups == 1 and group == 1 and 1 in compiled.steady:
-        return searched(compiled, value, lambda limit: compiled.exact.findall(value, timeout=limit))
+        return searched(compiled, value, lambda limit: list(compiled.exact.findall(value, timeout=limit)))
     return searched(
         compiled, value, lambda limit: [match[group] for match in compiled.exact.finditer(value, timeout=limit)]
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from typing import cast
 
 import pyarrow as pa
 
 from parser.types import DataType, Root
 from udf.arrays import RowError, map_text, row_errors
+from udf.json_reading import DOUBTFUL, has_unique_keys, read_fast
 from udf.json_text import Json, NotJson, quoted_json, read_json, write_json
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom
@@ -19,6 +21,7 @@ from udf.vector import Vector
 VARIANT = DataType(Root.VARIANT)
 _TEXT = pa.string()
 _DIGITS = 38
+_LIMIT = 10**_DIGITS
 
 
 def write_variant(value: Json) -> str:
@@ -28,9 +31,12 @@ def write_variant(value: Json) -> str:
 
 def _number(value: int | Decimal) -> str:
     """Up to 38 digits without an exponent are exact; else it is a DOUBLE."""
-    if isinstance(value, int) and abs(value) < 10**_DIGITS:
+    if isinstance(value, int) and -_LIMIT < value < _LIMIT:
         return str(value)
     exact = Decimal(value)
+    written = str(exact)
+    if isinstance(value, Decimal) and "E" not in written and len(written) <= _DIGITS:
+        return written.rstrip("0").rstrip(".") if "." in written else written
     if isinstance(value, Decimal) and "E" not in str(value) and len(exact.as_tuple().digits) <= _DIGITS:
         plain = f"{exact:f}"
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
@@ -62,7 +68,10 @@ def _rewritten(value: object) -> str:
 
 def _parse(document: str, duplicates: bool = False) -> str:
     try:
-        return write_variant(read_json(document, unique=not duplicates))
+        found = read_fast(document)
+        if found is DOUBTFUL or not (duplicates or has_unique_keys(document, found)):
+            found = read_json(document, unique=not duplicates)
+        return write_variant(cast(Json, found))
     except NotJson as error:
         raise RowError(str(error)) from None
 
