@@ -153,6 +153,8 @@ def _run(script: Path, folder: Path) -> Mapping[str, list[float]]:
     for event in map(json.loads, done.stdout.splitlines()):
         if event["kind"] == "error":
             print(f"Flink: statement {event['stmt']}: {event['message'][:300]}", file=sys.stderr)
+    if done.stderr:  # the JVM ended in the middle
+        raise RuntimeError(done.stderr[-2000:])
     marks: dict[str, list[float]] = {}
     for label, ns in (line.split() for line in (folder / "marks").read_text(encoding="utf-8").splitlines()):
         marks.setdefault(label, []).append(float(ns))

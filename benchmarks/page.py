@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from benchmarks.measure import machine
@@ -47,7 +48,7 @@ def show(section: Section) -> None:
         for i, column in enumerate(table.columns):
             rich.add_column(column, justify="right" if i else "left")
         for row in table.rows:
-            rich.add_row(*row)
+            rich.add_row(*map(escape, row))
         console.print(rich)
     for note in section.notes:
         console.print(f"- {note}")
