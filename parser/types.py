@@ -52,11 +52,13 @@ class Root(Enum):
 
 
 class TimeAttribute(Enum):
-    """What makes a timestamp column a time attribute: watermarks (ROWTIME) or the processing clock (PROCTIME)."""
+    """What makes a timestamp column a time attribute: watermarks (ROWTIME) or the processing clock (PROCTIME). What is
+    made from a row time (FORMER) is none any more, but Flink shows it as one."""
 
     NONE = ""
     ROWTIME = "*ROWTIME*"
     PROCTIME = "*PROCTIME*"
+    FORMER = "*ROWTIME* once"
 
     __hash__ = object.__hash__
 
@@ -108,6 +110,11 @@ class DataType:
 
     def as_attribute(self, time: TimeAttribute) -> DataType:
         return self if self.time is time else replace(self, time=time)
+
+    def made_from(self, other: DataType) -> DataType:
+        """The type of a value that is made from one of another type: shown as a row time if that is, but none."""
+        former = other.time in (TimeAttribute.ROWTIME, TimeAttribute.FORMER)
+        return self.as_attribute(TimeAttribute.FORMER if former else TimeAttribute.NONE)
 
     def same_as(self, other: DataType) -> bool:
         """Equal but for nullability and time attribute."""
@@ -162,7 +169,7 @@ class DataType:
         text = type_name(self)
         if not self.nullable:
             text += " NOT NULL"
-        return f"{text} {self.time.value}" if self.time is not TimeAttribute.NONE else text
+        return f"{text} {self.time.value.removesuffix(' once')}" if self.time is not TimeAttribute.NONE else text
 
 
 INTEGERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)

@@ -11,7 +11,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import BIGINT, Column, DataType, Schema, TimeAttribute
 from planner.binder import grouping_sets, literals, pool, refusals, window_groups
-from planner.binder.calls import function_call, user_arguments, user_function
+from planner.binder.calls import function_call, time_kept, user_arguments, user_function
 from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
@@ -317,7 +317,8 @@ class Grouping:
             result = bind_aggregate(name, kinds, grouped=condition is None and not self.grouped_by_all).result_type
         except PlanError as error:
             raise error.at(position_of(node)) from None
-        return self._called(name, argument, result, condition)
+        shown = result if argument is None else time_kept(name, argument, result)
+        return self._called(name, argument, shown, condition)
 
     def _user_aggregate(self, function: Function, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
         """Several arguments travel as one ROW."""

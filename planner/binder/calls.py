@@ -42,7 +42,8 @@ def function_call(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> 
     cast = tuple([implicit_cast(a, t, node, kind) for a, t in zip(args, bound.arg_types, strict=True)])
     deterministic = bound.definition.deterministic and all(map(is_deterministic, cast))
     position = None if pooled else position_of(node)
-    call = Call(bound.definition.name, cast, bound.result_type, deterministic, position)
+    result = _time_shown(name, bound.result_type, args)
+    call = Call(bound.definition.name, cast, result, deterministic, position)
     return pool.remember(name, args, call) if pooled else call
 
 
@@ -51,6 +52,24 @@ def _signature(name: str, args: Sequence[Scalar]) -> registry.Bound:
     if name in _BY_TYPES or (name == "LIKE" and len(args) == 2):
         return _bound_by_types(name, types)
     return registry.bind(name, types, [a.value if isinstance(a, Literal) else None for a in args])
+
+
+_GIVE_VALUES = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
+# What these give of times is shown as what they take.
+_GIVE_TIMES = frozenset({"COALESCE", "CASE", "IF", "IFNULL", "NULLIF", "GREATEST", "LEAST", "+", "-", "FLOOR", "CEIL"})
+
+
+def _time_shown(name: str, result: DataType, args: Sequence[Scalar]) -> DataType:
+    if not result.is_timestamp or name not in _GIVE_TIMES:
+        return result
+    times = [a.type for a in args if a.type.is_timestamp]
+    marked = times and all(t.made_from(t).time is TimeAttribute.FORMER for t in times)
+    return result.made_from(times[0]) if marked else result
+
+
+def time_kept(aggregate: str, value: Scalar, result: DataType) -> DataType:
+    """The type of an aggregate's result as it is shown."""
+    return result.made_from(value.type) if aggregate in _GIVE_VALUES else result
 
 
 # A text that is no date is not equal to one; in an order it is an error, as in Flink.

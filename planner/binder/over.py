@@ -11,6 +11,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
 from planner.binder import pool
+from planner.binder.calls import time_kept
 from planner.binder.scalars import BINDERS
 from planner.binder.scope import Place
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
@@ -137,7 +138,8 @@ class OverCalls:
         offset = _constant(more[0], call) if more else 1
         kind = value.type.as_attribute(TimeAttribute.NONE)
         if len(more) < 2:
-            return OverCall(fresh, name, (self._read(value),), kind.with_nullable(True), kind, (offset,))
+            shown = kind.made_from(value.type).with_nullable(True)
+            return OverCall(fresh, name, (self._read(value),), shown, kind, (offset,))
         default = more[1]
         arguments = (self._read(value), self._read(default))
         return OverCall(fresh, name, arguments, kind.with_nullable(default.type.nullable), kind, (offset,))
@@ -159,7 +161,7 @@ class OverCalls:
             result = bind_aggregate(name, (kind,), grouped=filled).result_type
         except PlanError as error:
             raise error.at(position_of(call)) from None
-        return OverCall(fresh, name, (self._read(value),), result, kind)
+        return OverCall(fresh, name, (self._read(value),), time_kept(name, value, result), kind)
 
 
 def sort_keys(node: exp.Expression | None, column: Callable[[exp.Expression], str]) -> tuple[SortKey, ...]:

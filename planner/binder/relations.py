@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
-from parser.types import Column, DataType, Schema, TimeAttribute
+from parser.types import Column, DataType, Schema
 from planner.binder import aggregates, intervals, joins, laterals, ordering, pool, refusals, window_groups, windows
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
@@ -108,7 +108,7 @@ def _set_operation(node: exp.SetOperation, context: Context) -> Query:
     branches = [bind_query(node.this, context), bind_query(node.args["expression"], context)]
     (left, right), schema = _alike(branches, node)
     every = not node.args.get("distinct")
-    plain = Schema(tuple(Column(c.name, c.type.as_attribute(TimeAttribute.NONE)) for c in schema))
+    plain = Schema(tuple(Column(c.name, c.type.made_from(c.type)) for c in schema))
     return Query(SetOperation(left, right, plain, isinstance(node, exp.Except), every), branches[0].names)
 
 

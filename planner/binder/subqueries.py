@@ -123,7 +123,7 @@ class Subqueries:
         keyed = _keyed(inner, [("value", value)], node)
         calls = (
             AggregateCall("count", "COUNT", None, _COUNT),
-            AggregateCall("only", "FIRST_VALUE", "value", kind.with_nullable(True), kind),
+            AggregateCall("only", "FIRST_VALUE", "value", kind.made_from(value.type).with_nullable(True), kind),
         )
         plan = GroupAggregate(keyed.plan, keyed.keys, calls)
         columns = [ColumnRef("count", _COUNT), ColumnRef("only", calls[1].type)]

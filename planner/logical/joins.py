@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import ClassVar, Self
 
-from parser.types import Column, Schema, TimeAttribute
+from parser.types import Column, Schema
 from planner.changelog import Changes
 from planner.logical.node import LogicalPlan, Names, Stateful
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
@@ -149,7 +149,7 @@ class Join(BinaryJoin):
 
     def _columns(self, side: LogicalPlan, padded: bool) -> tuple[Column, ...]:
         columns = super()._columns(side, padded)
-        return tuple(Column(c.name, c.type.as_attribute(TimeAttribute.NONE)) for c in columns)
+        return tuple(Column(c.name, c.type.made_from(c.type)) for c in columns)
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from parser.types import Column, TimeAttribute
+from parser.types import Column
 from planner.changelog import Changes
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names
@@ -61,7 +61,7 @@ class LookupJoin(_AsOf):
         columns = super()._columns(side, padded)
         if side is self.left:
             return columns
-        return tuple(Column(c.name, c.type.as_attribute(TimeAttribute.NONE)) for c in columns)
+        return tuple(Column(c.name, c.type.made_from(c.type)) for c in columns)
 
     @property
     def parameters(self) -> tuple[str, ...]:
