@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import Root
+from parser.types import Root, TimeAttribute
 from planner.binder import refusals
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, Scope, distinct_names
@@ -157,7 +157,7 @@ def check_time_attribute(value: Scalar, node: exp.Expression, batch: bool = Fals
         return _check_timestamp(value, node)
     if not isinstance(value, ColumnRef) or not (value.type.is_rowtime or value.type.is_proctime):
         raise PlanError(
-            f"a window needs a time attribute, but '{value}' is {value.type}",
+            f"a window needs a time attribute, but '{value}' is {value.type.as_attribute(TimeAttribute.NONE)}",
             detail="a time attribute is a column with a WATERMARK, and stays one while it is only handed on",
             hint="declare WATERMARK FOR column AS … in CREATE TABLE",
             position=position_of(node),
