@@ -67,11 +67,15 @@ def ours(query: str, data: Path, folder: Path, rows_per_read: int, mini_batch: b
     return +left.counts
 
 
-@pytest.mark.parametrize("query", names())
+# Its windows of processing time are over when the clock says so, in the middle of a run or not.
+BY_THE_CLOCK = frozenset({"q12"})
+
+
+@pytest.mark.parametrize("query", sorted(set(names()) - BY_THE_CLOCK))
 def test_the_size_of_batches_changes_nothing_in_the_end(query: str, data: Path, tmp_path: Path) -> None:
     whole = ours(query, data, tmp_path, 4096, True)
     assert ours(query, data, tmp_path, 100, True) == whole
-    assert whole or query == "q12"  # its windows of processing time are still open at the end
+    assert whole
 
 
 @pytest.mark.oracle
@@ -80,7 +84,7 @@ def test_flink_gives_the_same(data: Path, tmp_path: Path) -> None:
     if reason:
         pytest.skip(reason)
     with _oracle() as flink:
-        for query in sorted(set(names()) - WRONG_IN_FLINK):
+        for query in sorted(set(names()) - WRONG_IN_FLINK - BY_THE_CLOCK):
             left = Left()
             for event in flink.run("SET 'pipeline.auto-watermark-interval' = '0';\n" + text_of(query, data)):
                 assert event["kind"] != "error", (query, event)
