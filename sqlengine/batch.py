@@ -43,7 +43,7 @@ class Batch:
     reads. `kinds` holds a RowKind per row, None when all are +I. `proctime` is the epoch's processing time in ms and
     `seed` its random seed: all that is random or reads the clock is a function of them.
     `watermark` (ms) holds after the last row; `row_watermarks[i]` held before row i, None when it was `watermark`
-    throughout. `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
+    throughout; `since` held before the whole batch. `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
     that each comes from: NO_OFFSET where others come from it, too, None where nobody knows. `memo` keeps what several
     consumers compute from these rows (expressions by digest, distinct values)."""
 
@@ -58,6 +58,7 @@ class Batch:
     seed: int = 0
     offsets: IntArray | None = field(default=None, compare=False)
     memo: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
+    since: int = MIN_WATERMARK
 
     def column(self, name: str) -> pa.Array:
         return self.columns[self.schema.index(name)]
@@ -67,6 +68,14 @@ class Batch:
         if self.row_watermarks is not None:
             return self.row_watermarks
         return np.full(self.num_rows, self.watermark, np.int64)
+
+    def watermarks_before(self, instants: IntArray) -> IntArray:
+        """The watermark that held when the one came that reached each of these instants: what fires then goes out before
+        that one, so that an operator behind it still takes rows of what the new one ends."""
+        rows = np.empty(0, np.int64) if self.row_watermarks is None else self.row_watermarks
+        steps = np.unique(np.concatenate([[self.since], rows, [self.watermark]]))
+        at = np.searchsorted(steps, instants)
+        return np.where(at > 0, steps[np.maximum(at - 1, 0)], instants - 1)
 
     def with_columns(self, schema: Schema, columns: Sequence[pa.Array]) -> Batch:
         """The same rows and times with other columns."""
@@ -95,6 +104,11 @@ class Batch:
             self,
             columns=tuple(c.slice(start, length) for c in self.columns),
             num_rows=length,
+            since=self.since
+            if not start
+            else int(self.watermarks()[start])
+            if start < self.num_rows
+            else self.watermark,
             watermark=self.watermark if last else int(self.watermarks()[end]),
             row_watermarks=None if self.row_watermarks is None else self.row_watermarks[start:end],
             kinds=None if self.kinds is None else self.kinds[start:end],
@@ -104,7 +118,12 @@ class Batch:
 
     def tick(self, schema: Schema) -> Batch:
         """An empty batch of `schema` with this one's time."""
-        return empty(schema, proctime=self.proctime, watermark=self.watermark)
+        tick = empty(schema, proctime=self.proctime, watermark=self.watermark)
+        return replace(tick, since=self.since, seed=self.seed)
+
+    def result(self, schema: Schema, columns: Sequence[pa.Array], num_rows: int) -> Batch:
+        """Other rows with this one's time; all are +I and come with its last watermark."""
+        return replace(self.tick(schema), columns=tuple(columns), num_rows=num_rows)
 
     def to_table(self) -> pa.Table:
         return pa.Table.from_arrays(list(self.columns), schema=self.schema.arrow)

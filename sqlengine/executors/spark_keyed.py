@@ -88,8 +88,10 @@ def _decoded(arriving: pa.Table) -> Iterator[tuple[int, Batch]]:
 
 def _process(held: _Held, port: int, batch: Batch) -> Output:
     """The stateless stage knew the watermark from its chunk alone: here it meets those of all shards so far."""
-    before, after = held.times[port].advance(batch.origin, batch.watermarks(), batch.watermark)
-    timed = replace(batch, row_watermarks=before, watermark=after, origin="")
+    times = held.times[port]
+    since = times.watermark
+    before, after = times.advance(batch.origin, batch.watermarks(), batch.watermark)
+    timed = replace(batch, row_watermarks=before, watermark=after, since=since, origin="")
     return held.operator.process(port, timed)
 
 
@@ -98,8 +100,10 @@ def _tick(held: _Held, plan: SparkPlan, step: Step) -> Output:
     output: Output = []
     for port, exchange in sorted(plan.exchange.items()):
         times = held.times[port]
-        watermark = times.finish() if step.end else times.watermark
-        tick = replace(empty(exchange.schema, proctime=step.proctime, watermark=watermark), seed=step.seed)
+        since = times.watermark
+        watermark = times.finish() if step.end else since
+        tick = empty(exchange.schema, proctime=step.proctime, watermark=watermark)
+        tick = replace(tick, seed=step.seed, since=since)
         output += held.operator.process(port, tick)
     return output
 

@@ -19,7 +19,7 @@ from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKET_HASH_VERSION, BUCKETS
 from sqlengine.state.table import BUCKET
 
-BATCH_FORMAT: Final = 2
+BATCH_FORMAT: Final = 3
 STATE_FILE_FORMAT: Final = 1
 
 _ABOUT = b"sqlengine.batch"
@@ -36,12 +36,20 @@ class _BatchAbout(msgspec.Struct):
     watermark: int
     origin: str
     seed: int
+    since: int
 
 
 def encode_batch(batch: Batch) -> bytes:
     """All that a batch is, but for what is remembered about it."""
     about = _BatchAbout(
-        BATCH_FORMAT, batch.schema, batch.num_rows, batch.proctime, batch.watermark, batch.origin, batch.seed
+        BATCH_FORMAT,
+        batch.schema,
+        batch.num_rows,
+        batch.proctime,
+        batch.watermark,
+        batch.origin,
+        batch.seed,
+        batch.since,
     )
     # Positions, not names: Spark never looks inside, and Arrow allows equal names anyway.
     names, columns = [str(i) for i in range(len(batch.columns))], list(batch.columns)
@@ -77,6 +85,7 @@ def decode_batch(data: bytes) -> Batch:
         about.origin,
         about.seed,
         None if offsets is None else offsets.to_numpy(),
+        since=about.since,
     )
 
 

@@ -72,7 +72,9 @@ class FirstRowOperator:
         table.write(slots, {_TIME: pa.nulls(len(slots), pa.int64())})
         table.mark(slots)
         tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=times - 1)
+        return replace(
+            tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=batch.watermarks_before(times)
+        )
 
 
 def _earliest(slots: IntArray, times: IntArray) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -76,28 +77,30 @@ class IntervalJoinOperator:
         return [told for piece in pieces for told in self._process(port, piece)]
 
     def _process(self, port: int, piece: Piece) -> Output:
-        batch = piece.batch
-        watermark, before = self._times.advance(port, batch)
+        batch = self._times.advance(port, piece.batch)
         output: Output = []
-        made = [self._met(port, piece, watermark, before, output)] if batch.num_rows else []
-        now = batch.proctime if self._node.proctime else watermark
-        made += [b for side in (0, 1) if (b := self._gone(side, batch, watermark, now)) is not None]
-        return [*output, *((0, b) for b in made if b.num_rows), (0, self._tick(batch, watermark))]
+        made = [self._met(port, replace(piece, batch=batch), output)] if batch.num_rows else []
+        made += [b for side in (0, 1) if (b := self._gone(side, batch)) is not None]
+        return [*output, *((0, b) for b in made if b.num_rows), (0, self._told(batch, (), 0))]
 
     def close(self) -> None: ...
 
-    def _tick(self, batch: Batch, watermark: int) -> Batch:
-        return replace(batch.tick(self._node.schema), watermark=self._behind(watermark))
+    def _told(
+        self, batch: Batch, columns: Sequence[pa.Array], num_rows: int, row_watermarks: IntArray | None = None
+    ) -> Batch:
+        """Rows of the result. Their watermark stays behind: there may still be rows that waited for a match."""
+        watermark, since = (int(t) for t in self._behind(np.array([batch.watermark, batch.since])))
+        result = batch.result(self._node.schema, columns or batch.tick(self._node.schema).columns, num_rows)
+        before = None if row_watermarks is None else self._behind(row_watermarks)
+        return replace(result, watermark=watermark, row_watermarks=before, since=since)
 
-    def _behind(self, watermark: int) -> int:
-        """The watermark of the result, which may still have rows that waited for a match."""
-        if watermark in (MIN_WATERMARK, MAX_WATERMARK) or self._node.proctime:
-            return watermark
-        return watermark - self._node.delay_ms
+    def _behind(self, watermarks: IntArray) -> IntArray:
+        moves = (watermarks != MIN_WATERMARK) & (watermarks != MAX_WATERMARK) & (not self._node.proctime)
+        return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
 
-    def _met(self, port: int, piece: Piece, watermark: int, before: IntArray | None, output: Output) -> Batch:
+    def _met(self, port: int, piece: Piece, output: Output) -> Batch:
         batch, this, other = piece.batch, self._sides[port], self._sides[1 - port]
-        clock = np.full(batch.num_rows, watermark) if before is None else before
+        clock = batch.watermarks()
         if self._node.proctime:
             clock = times = np.full(batch.num_rows, batch.proctime)
         else:
@@ -117,14 +120,8 @@ class IntervalJoinOperator:
             alone = np.flatnonzero(~met & ~held)
             told.append(Told(alone, 1, alone, none_like(alone), np.zeros(len(alone), np.int8)))
         columns, by, _ = assembled(port, batch, other, told)
-        result = Batch(
-            self._node.schema, tuple(columns), len(by), batch.proctime, self._behind(watermark), seed=batch.seed
-        )
-        return result if before is None else replace(result, row_watermarks=self._all_behind(before[by]))
-
-    def _all_behind(self, watermarks: IntArray) -> IntArray:
-        moves = (watermarks != MIN_WATERMARK) & (watermarks != MAX_WATERMARK) & (not self._node.proctime)
-        return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
+        before = batch.row_watermarks
+        return self._told(batch, columns, len(by), None if before is None else before[by])
 
     def _near(self, port: int, piece: Piece, times: IntArray, clock: IntArray) -> tuple[IntArray, IntArray]:
         """The pairs that are near, and of which the other side's row was held when this one came."""
@@ -154,10 +151,10 @@ class IntervalJoinOperator:
         held[chosen] = True
         return held
 
-    def _gone(self, port: int, batch: Batch, watermark: int, now: int) -> Batch | None:
+    def _gone(self, port: int, batch: Batch) -> Batch | None:
         """Forgets rows that nobody can meet any more; those that met none go on where their side is kept whole."""
         side = self._sides[port]
-        due = side.rows.table.due(_DUE, now)
+        due = side.rows.table.due(_DUE, batch.proctime if self._node.proctime else batch.watermark)
         if not len(due):
             return None
         due = side.rows.table.in_order(due, _TIME)
@@ -168,8 +165,7 @@ class IntervalJoinOperator:
             nulls = [pa.nulls(count, c.type.arrow) for c in self._sides[1 - port].schema]
             own = [side.column(n, alone) for n in side.schema.names]
             columns = (*own, *nulls) if port == 0 else (*nulls, *own)
-            made = Batch(
-                self._node.schema, tuple(columns), count, batch.proctime, self._behind(watermark), seed=batch.seed
-            )
+            over = batch.watermarks_before(side.numbers(_DUE, alone))
+            made = self._told(batch, columns, count, None if self._node.proctime else over)
         side.rows.drop(due)
         return made

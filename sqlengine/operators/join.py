@@ -48,14 +48,14 @@ class JoinOperator:
 
     def _process(self, port: int, piece: Piece) -> Output:
         batch = piece.batch
-        watermark, before = self._times.advance(port, batch)
+        timed = self._times.advance(port, batch)
         output: Output = []
         result = self._change(port, piece, output) if batch.num_rows else None
         if result is None or not len(result[1]):
-            return [*output, (0, replace(batch.tick(self._node.schema), watermark=watermark))]
+            return [*output, (0, timed.tick(self._node.schema))]
         columns, by, kinds = result
-        made = Batch(self._node.schema, tuple(columns), len(by), batch.proctime, watermark, seed=batch.seed)
-        times = None if before is None else before[by]
+        made = timed.result(self._node.schema, columns, len(by))
+        times = None if timed.row_watermarks is None else timed.row_watermarks[by]
         return [*output, (0, replace(made, row_watermarks=times, kinds=plain(kinds)))]
 
     def close(self) -> None: ...

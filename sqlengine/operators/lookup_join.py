@@ -146,7 +146,7 @@ class LookupJoinOperator:
         self._tell(batch, columns, by, kinds_of(batch)[by], output)
 
     def _tell(self, batch: Batch, columns: list[pa.Array], by: IntArray, kinds: Kinds, output: Output) -> None:
-        made = Batch(self._node.schema, tuple(columns), len(by), batch.proctime, batch.watermark, seed=batch.seed)
+        made = batch.result(self._node.schema, columns, len(by))
         times = None if batch.row_watermarks is None else batch.row_watermarks[by]
         output.append((0, replace(made, kinds=plain(kinds), row_watermarks=times)))
 

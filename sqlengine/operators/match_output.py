@@ -105,7 +105,7 @@ class Found:
         )
         if not self._by_event:
             return result
-        before = np.array([self._known[i][1] for i in order.tolist()], np.int64) - 1
+        before = batch.watermarks_before(np.array([self._known[i][1] for i in order.tolist()], np.int64))
         return replace(result, row_watermarks=np.minimum.accumulate(before[::-1])[::-1])
 
     @property

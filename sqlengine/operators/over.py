@@ -150,7 +150,7 @@ class OverOperator:
         at = pa.array(back)
         values = [found[c.name].cast(c.type.arrow).take(at) for c in self._node.calls]
         tick = batch.tick(self._node.schema)
-        before = rows.times - 1 if self._by_event else None
+        before = batch.watermarks_before(rows.times) if self._by_event else None
         return replace(tick, columns=(*rows.columns.values(), *values), num_rows=len(keys), row_watermarks=before)
 
     def _left(self, keys: IntArray, times: IntArray) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, INT, Schema
-from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
+from sqlengine.batch import MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context
 from sqlengine.state.table import KeyedTable
 
@@ -33,15 +35,17 @@ class PortTimes:
         column = self._table.columns["watermark"]
         return min((int(column[s]) for i, s in enumerate(self._slots) if i != port), default=None)
 
-    def advance(self, port: int, batch: Batch) -> tuple[int, IntArray | None]:
-        """Takes the time of a batch: the watermark of the operator behind it, and before each of its rows (None where it
-        was the same throughout)."""
+    def advance(self, port: int, batch: Batch) -> Batch:
+        """Takes the time of a batch. It comes back with the operator's: its watermark behind the batch, before each row,
+        and before the batch."""
         others = self.others(port)
         column, slot = self._table.columns["watermark"], self._slots[port]
         if column[slot] != batch.watermark:
             column[slot] = batch.watermark
             self._table.mark(np.array([slot]))
         if others is None:
-            return batch.watermark, batch.row_watermarks
+            return batch
         before = None if batch.row_watermarks is None else np.minimum(batch.row_watermarks, others)
-        return min(batch.watermark, others), before
+        return replace(
+            batch, watermark=min(batch.watermark, others), row_watermarks=before, since=min(batch.since, others)
+        )

@@ -171,5 +171,5 @@ class SessionAssignOperator:
             columns=(*values, *window),
             num_rows=len(held),
             kinds=kind if kind.any() else None,
-            row_watermarks=None if self._clock.proctime else fires - 1,
+            row_watermarks=None if self._clock.proctime else batch.watermarks_before(fires),
         )

@@ -32,9 +32,9 @@ class SetOperationOperator:
         self._times = PortTimes(context, 2)
 
     def process(self, port: int, batch: Batch) -> Output:
-        watermark, _ = self._times.advance(port, batch)
+        batch = self._times.advance(port, batch)
         result = self._change(port, batch) if batch.num_rows else None
-        return [(0, replace(result or batch.tick(self._node.schema), watermark=watermark))]
+        return [(0, result or batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
 

@@ -108,17 +108,17 @@ class TemporalJoinOperator:
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
         before = self._reached
-        watermark, clock = self._times.advance(port, batch)
+        batch = self._times.advance(port, batch)
         if batch.num_rows:
-            reached = np.full(batch.num_rows, watermark) if clock is None else clock
+            reached = batch.watermarks()
             if port == 0:
                 self._wait(batch, np.maximum(reached, before))
             else:  # an operation below may tell the time behind its rows only
-                known = np.full(batch.num_rows, before) if clock is None else reached
+                known = np.full(batch.num_rows, before) if batch.row_watermarks is None else reached
                 before = self._take_versions(batch, known, before, output)
-        self._emit(batch, watermark, before, output)
-        self._versions.forget(watermark)
-        return [*output, (0, replace(batch.tick(self._node.schema), watermark=watermark))]
+        self._emit(batch, batch.watermark, before, output)
+        self._versions.forget(batch.watermark)
+        return [*output, (0, batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
 
@@ -153,14 +153,8 @@ class TemporalJoinOperator:
         if not len(due):
             return
         due = table.in_order(due, _TIME)
-        left = Batch(
-            self._node.left.schema,
-            tuple(table.array(n, due) for n in self._node.left.schema.names),
-            len(due),
-            batch.proctime,
-            watermark,
-            seed=batch.seed,
-        )
+        held = self._node.left.schema
+        left = replace(batch, watermark=watermark).result(held, [table.array(n, due) for n in held.names], len(due))
         kinds = table.columns[_KIND][due].astype(np.int8)
         slots = self._slots(left, table.columns[_TIME][due].view(np.int64), table.columns[_REACHED][due].view(np.int64))
         rows = np.flatnonzero(slots >= 0)
@@ -173,7 +167,7 @@ class TemporalJoinOperator:
         columns, by, kinds = assembled(0, left, self._versions, told)
         self._waiting.drop(due)
         if len(by):
-            made = Batch(self._node.schema, tuple(columns), len(by), batch.proctime, watermark, seed=batch.seed)
+            made = left.result(self._node.schema, columns, len(by))
             output.append((0, replace(made, kinds=plain(kinds), row_watermarks=np.full(len(by), before))))
 
     def _slots(self, left: Batch, times: IntArray, reached: IntArray) -> IntArray:

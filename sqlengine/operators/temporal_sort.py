@@ -99,4 +99,4 @@ class TemporalSortOperator:
         self._fired.mark(last)
         self._rows.drop(slots)
         tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(result), num_rows=len(slots), row_watermarks=times - 1)
+        return replace(tick, columns=tuple(result), num_rows=len(slots), row_watermarks=batch.watermarks_before(times))

@@ -25,10 +25,9 @@ class UnionOperator:
         self._times = PortTimes(context, self._inputs)
 
     def process(self, port: int, batch: Batch) -> Output:
-        watermark, before = self._times.advance(port, batch)
-        if self._aligned:
-            before = batch.watermarks()
-        result = Batch(self.schema, batch.columns, batch.num_rows, batch.proctime, watermark, before, batch.kinds)
-        return [(0, replace(result, seed=batch.seed))]
+        timed = self._times.advance(port, batch)
+        before = batch.watermarks() if self._aligned else timed.row_watermarks
+        result = timed.result(self.schema, batch.columns, batch.num_rows)
+        return [(0, replace(result, row_watermarks=before, kinds=batch.kinds))]
 
     def close(self) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -35,7 +36,7 @@ class ValuesOperator:
         good = [row for row in cells if all(v.errors is None for v in row)]
         schema = self._node.row_schema
         columns = tuple(_column([row[i] for row in good], f.type) for i, f in enumerate(schema.arrow))
-        rows = Batch(schema, columns, len(good), batch.proctime, MAX_WATERMARK, seed=batch.seed)
+        rows = replace(batch.result(schema, columns, len(good)), watermark=MAX_WATERMARK)
         if len(good) == len(cells):
             return [(0, rows)]
         failed = [first for row in zip(self._node.rows, cells, strict=True) for first in _first_error(*row)]

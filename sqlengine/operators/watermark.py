@@ -100,6 +100,7 @@ class WatermarkOperator:
             schema=self._schema(batch),
             watermark=after,
             row_watermarks=None if constant else rows,
+            since=int(rows[0]),
             memo=batch.memo,
         )
         return self._without(result, ~validity(batch.column(self._node.watermark.column)), vector.errors)
@@ -107,11 +108,12 @@ class WatermarkOperator:
     def close(self) -> None: ...
 
     def _tick(self, batch: Batch) -> Batch:
+        since = self._times.watermark
         if batch.watermark == MAX_WATERMARK:
             watermark = self._times.finish()
         else:
             _, watermark = self._times.advance(batch.origin, np.empty(0, np.int64), MIN_WATERMARK)
-        return replace(batch, schema=self._schema(batch), watermark=watermark)
+        return replace(batch, schema=self._schema(batch), watermark=watermark, since=since)
 
     def _schema(self, batch: Batch) -> Schema:
         """The columns that came, the row time as an attribute."""

@@ -54,8 +54,7 @@ class WindowJoinOperator:
             self._residual.open(context)
 
     def process(self, port: int, batch: Batch) -> Output:
-        watermark, before = self._times.advance(port, batch)
-        batch = replace(batch, watermark=watermark, row_watermarks=before)
+        batch = self._times.advance(port, batch)
         output: Output = []
         if batch.num_rows:
             self._sides[port].add(batch, self._clock.before(batch), output)
@@ -63,7 +62,7 @@ class WindowJoinOperator:
         tick = batch.tick(self._node.schema)
         if not len(due[0]) and not len(due[1]):
             return [*output, (0, tick)]
-        result = self._fire(tick, due, output)
+        result = self._fire(batch, due, output)
         for side, slots in zip(self._sides, due, strict=True):
             side.table.remove(slots)
         return [*output, (0, result)]
@@ -73,15 +72,15 @@ class WindowJoinOperator:
 
     def close(self) -> None: ...
 
-    def _fire(self, tick: Batch, due: Sequence[IntArray], output: Output) -> Batch:
+    def _fire(self, batch: Batch, due: Sequence[IntArray], output: Output) -> Batch:
         pairs = self._matches(due)
         if self._residual is not None and len(pairs.left):
             schema = self._node.left.schema
             columns = tuple(self._sides[0].column(n, due[0]) for n in schema.names)
-            rows = replace(tick, schema=schema, columns=columns, num_rows=len(due[0]))
+            rows = batch.result(schema, columns, len(due[0]))
             held = self._residual.holds(0, rows, pairs.left, self._sides[1], due[1][pairs.right], output)
             pairs = _Pairs(pairs.left[held], pairs.right[held])
-        return self._told(tick, due, self._kept(pairs, len(due[0]), len(due[1])))
+        return self._told(batch, due, self._kept(pairs, len(due[0]), len(due[1])))
 
     def _matches(self, due: Sequence[IntArray]) -> _Pairs:
         """Pairs of rows that are equal in all columns by which the sides are joined."""
@@ -122,7 +121,7 @@ class WindowJoinOperator:
             lefts, rights = [*lefts, np.full(len(alone), _NONE)], [*rights, alone]
         return _Pairs(np.concatenate(lefts), np.concatenate(rights))
 
-    def _told(self, tick: Batch, due: Sequence[IntArray], pairs: _Pairs) -> Batch:
+    def _told(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs) -> Batch:
         places = (pairs.left, pairs.right)
         times = [
             np.append(side.fires(slots), np.iinfo(np.int64).max)[at]
@@ -136,9 +135,5 @@ class WindowJoinOperator:
             at = places[port][order]
             index = pa.array(at, mask=at < 0)
             columns += [self._sides[port].column(n, due[port]).take(index) for n in self._sides[port].schema.names]
-        return replace(
-            tick,
-            columns=tuple(columns),
-            num_rows=len(order),
-            row_watermarks=None if self._clock.proctime else fires[order] - 1,
-        )
+        told = batch.result(self._node.schema, columns, len(order))
+        return told if self._clock.proctime else replace(told, row_watermarks=batch.watermarks_before(fires[order]))

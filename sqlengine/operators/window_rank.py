@@ -57,12 +57,9 @@ class WindowRankOperator:
         columns = [self._rows.column(n, slots) for n in self._node.input.schema.names]
         if self._node.rank_name is not None:
             columns.append(pa.array(ranks))
-        fired = replace(
-            batch.tick(schema),
-            columns=tuple(columns),
-            num_rows=len(slots),
-            row_watermarks=None if self._clock.proctime else self._rows.fires(slots) - 1,
-        )
+        fired = batch.result(schema, columns, len(slots))
+        if not self._clock.proctime:
+            fired = replace(fired, row_watermarks=batch.watermarks_before(self._rows.fires(slots)))
         self._rows.table.remove(due)
         return fired
 

@@ -40,7 +40,7 @@ def rows_of(
         batch.tick(schema),
         columns=(*fired.keys, *(v.array(len(fired.ends)) for v in fired.results), *window),
         num_rows=len(fired.ends),
-        row_watermarks=None if clock.proctime else fired.fires - 1,
+        row_watermarks=None if clock.proctime else batch.watermarks_before(fired.fires),
     )
     errors = merge_errors([v.errors for v in fired.results])
     if errors is None:
