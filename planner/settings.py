@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from parser.errors import PlanError
-from planner.logical import LogicalPlan, Stateful
+from planner.logical import IntervalJoin, LogicalPlan, Stateful
 from planner.rewrite import transform
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
 STATE_TTL: Final = "table.exec.state.ttl"
+CLEANUP: Final = "table.exec.interval-join.min-cleanup-interval"
 LATE_ROWS: Final = "job.late-rows"
 RUNTIME_MODE: Final = "execution.runtime-mode"
 
@@ -31,17 +32,21 @@ _DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
 def configured(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with mini-batch, the time to live of state and what becomes of late rows as the settings say; in batch mode
+    """The plan with mini-batch, the time to live of state, the cleaning of joins by time and what
+    becomes of late rows as the settings say; in batch mode
     none of them has a meaning. PlanError for a wrong value."""
     if is_batch(settings):
         return plan
     row_by_row = not flag(settings, MINI_BATCH, default=True)
     ttl_ms = duration_ms(settings, STATE_TTL)
+    cleanup_ms = duration_ms(settings, CLEANUP)
     tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
-    if not row_by_row and not ttl_ms and not tells_late:
+    if not row_by_row and not ttl_ms and not cleanup_ms and not tells_late:
         return plan
 
     def set_up(node: LogicalPlan) -> LogicalPlan:
+        if isinstance(node, IntervalJoin):
+            node = replace(node, cleanup_ms=cleanup_ms)
         if not isinstance(node, Stateful):
             return node
         return replace(

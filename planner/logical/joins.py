@@ -215,13 +215,15 @@ def parts_of(condition: Scalar) -> Iterator[Scalar]:
 class IntervalJoin(BinaryJoin):
     """A join of rows whose times are near: the left time minus the right one is from `lower_ms` to `upper_ms`, both
     included. Rows are held only as long as others may meet them. Time attributes stay such; `proctime`: the times are
-    those of arrival, not of the columns."""
+    those of arrival, not of the columns. `cleanup_ms`: how much longer rows are held, so that they are forgotten together;
+    the result's watermark does not wait for it, as in Flink."""
 
     left_time: str
     right_time: str
     lower_ms: int
     upper_ms: int
     proctime: bool = False
+    cleanup_ms: int = 0
 
     @property
     def label(self) -> str:
@@ -229,7 +231,7 @@ class IntervalJoin(BinaryJoin):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        bounds = (str(self.lower_ms), str(self.upper_ms), str(self.proctime))
+        bounds = (str(self.lower_ms), str(self.upper_ms), str(self.proctime), str(self.cleanup_ms))
         return (*super().parameters, self.left_time, self.right_time, *bounds)
 
     def reads(self, outputs: Names, port: int) -> Names:
@@ -246,9 +248,9 @@ class IntervalJoin(BinaryJoin):
     @property
     def delay_ms(self) -> int:
         """How far the result's watermark is behind that of the inputs."""
-        return max(self.held_ms(0), self.held_ms(1), 0) + self.patience_ms
+        return max(self.held_ms(0), self.held_ms(1), 0)
 
     @property
     def patience_ms(self) -> int:
-        """How much longer rows are held, as in Flink, which cleans up twice in an interval: late rows may meet them."""
-        return (self.upper_ms - self.lower_ms) // 2 + 1
+        """How much longer than they can meet rows that are not late rows are held."""
+        return self.cleanup_ms + 1

@@ -11,7 +11,7 @@ import pyarrow as pa
 from parser.types import BIGINT, BOOLEAN, Column, Schema
 from planner.logical import IntervalJoin
 from planner.rewrite import conjunction
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, in_pieces, keys_of, none_like
 from sqlengine.operators.ports import PortTimes
@@ -81,7 +81,10 @@ class IntervalJoinOperator:
         output: Output = []
         made = [self._met(port, replace(piece, batch=batch), output)] if batch.num_rows else []
         made += [b for side in (0, 1) if (b := self._gone(side, batch)) is not None]
-        return [*output, *((0, b) for b in made if b.num_rows), (0, self._told(batch, (), 0))]
+        together = concat([*made, self._told(batch, (), 0)])
+        if made and not self._node.proctime:  # what goes before a row of this batch comes before it
+            together = together.take(np.argsort(together.watermarks(), kind="stable"))
+        return [*output, (0, together)]
 
     def close(self) -> None: ...
 

@@ -115,8 +115,8 @@ class TemporalJoinOperator:
                 self._wait(batch, np.maximum(reached, before))
             else:  # an operation below may tell the time behind its rows only
                 known = np.full(batch.num_rows, before) if batch.row_watermarks is None else reached
-                before = self._take_versions(batch, known, before, output)
-        self._emit(batch, batch.watermark, before, output)
+                self._take_versions(batch, known, output)
+        self._emit(batch, batch.watermark, output)
         self._versions.forget(batch.watermark)
         return [*output, (0, batch.tick(self._node.schema))]
 
@@ -133,20 +133,18 @@ class TemporalJoinOperator:
         own = [pa.array(times), pa.array(reached), pa.array(kinds_of(batch), pa.int32())]
         self._waiting.put(keys, [], [*batch.columns, *own], batch.num_rows)
 
-    def _take_versions(self, batch: Batch, reached: IntArray, before: int, output: Output) -> int:
+    def _take_versions(self, batch: Batch, reached: IntArray, output: Output) -> None:
         """Puts versions in; before one that is late, the rows go that waited for the time it comes after."""
         times, _ = milliseconds(batch.column(self._node.right_time))
         late = np.flatnonzero(times <= reached)
         start = 0
         for row in late.tolist():
             self._versions.put(batch.slice(start, row - start))
-            now = int(reached[row])
-            self._emit(batch, now, before, output)
-            before, start = max(before, now), row
+            self._emit(batch, int(reached[row]), output)
+            start = row
         self._versions.put(batch.slice(start, batch.num_rows - start))
-        return before
 
-    def _emit(self, batch: Batch, watermark: int, before: int, output: Output) -> None:
+    def _emit(self, batch: Batch, watermark: int, output: Output) -> None:
         """The rows whose time the watermark has passed, each with its version."""
         table = self._waiting.table
         due = table.due(_TIME, watermark)
@@ -155,8 +153,8 @@ class TemporalJoinOperator:
         due = table.in_order(due, _TIME)
         held = self._node.left.schema
         left = replace(batch, watermark=watermark).result(held, [table.array(n, due) for n in held.names], len(due))
-        kinds = table.columns[_KIND][due].astype(np.int8)
-        slots = self._slots(left, table.columns[_TIME][due].view(np.int64), table.columns[_REACHED][due].view(np.int64))
+        kinds, times = table.columns[_KIND][due].astype(np.int8), table.columns[_TIME][due].view(np.int64)
+        slots = self._slots(left, times, table.columns[_REACHED][due].view(np.int64))
         rows = np.flatnonzero(slots >= 0)
         if self._residual is not None and len(rows):
             rows = rows[self._residual.holds(0, left, rows, self._versions, slots[rows], output)]
@@ -168,7 +166,8 @@ class TemporalJoinOperator:
         self._waiting.drop(due)
         if len(by):
             made = left.result(self._node.schema, columns, len(by))
-            output.append((0, replace(made, kinds=plain(kinds), row_watermarks=np.full(len(by), before))))
+            before = batch.watermarks_before(times)[by]
+            output.append((0, replace(made, kinds=plain(kinds), row_watermarks=before)))
 
     def _slots(self, left: Batch, times: IntArray, reached: IntArray) -> IntArray:
         keys, numbers = keys_of(left, self._keys, self._strict)

@@ -24,3 +24,15 @@ WHERE a.id = b.id AND a.ts BETWEEN b.ts - INTERVAL '2' SECOND AND b.ts + INTERVA
 SELECT window_start, window_end, rt, CURRENT_WATERMARK(rt) AS w FROM (
   SELECT window_start, window_end, window_time AS rt, SUM(n) AS n FROM TABLE(SESSION(TABLE counted, DESCRIPTOR(wt), INTERVAL '1' SECOND))
   GROUP BY window_start, window_end, window_time) WHERE n > 0;
+
+SELECT a.ts, b.id, CURRENT_WATERMARK(a.ts) AS w FROM events AS a LEFT JOIN events AS b
+ON a.id = b.id + 100 AND b.ts BETWEEN a.ts - INTERVAL '2' SECOND AND a.ts + INTERVAL '3' SECOND;
+
+-- rowsort
+SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE((
+  SELECT b.ts FROM events AS a RIGHT JOIN events AS b
+  ON a.id = b.id + 1 AND b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts), DESCRIPTOR(ts), INTERVAL '2' SECOND)) GROUP BY window_start, window_end;
+SET 'table.exec.interval-join.min-cleanup-interval' = '6 s';
+
+SELECT a.ts, b.id, CURRENT_WATERMARK(a.ts) AS w FROM events AS a LEFT JOIN events AS b
+ON a.id = b.id + 100 AND b.ts BETWEEN a.ts - INTERVAL '2' SECOND AND a.ts + INTERVAL '3' SECOND;
