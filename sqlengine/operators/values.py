@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
 from planner.logical import Values
 from planner.scalar import Scalar, find_position
-from sqlengine.batch import MAX_WATERMARK, Batch
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.expressions import compile_expression
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import letters
@@ -36,7 +37,8 @@ class ValuesOperator:
         good = [row for row in cells if all(v.errors is None for v in row)]
         schema = self._node.row_schema
         columns = tuple(_column([row[i] for row in good], f.type) for i, f in enumerate(schema.arrow))
-        rows = replace(batch.result(schema, columns, len(good)), watermark=MAX_WATERMARK)
+        before = np.full(len(good), MIN_WATERMARK)
+        rows = replace(batch.result(schema, columns, len(good)), watermark=MAX_WATERMARK, row_watermarks=before)
         if len(good) == len(cells):
             return [(0, rows)]
         failed = [first for row in zip(self._node.rows, cells, strict=True) for first in _first_error(*row)]

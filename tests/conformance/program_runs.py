@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from parser.types import Column, Schema
 from planner.catalog import Catalog, Table
 from planner.logical import LogicalPlan
 from planner.merge import Graph, merge
-from planner.settings import MINI_BATCH
+from planner.settings import MINI_BATCH, RUNTIME_MODE
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory_tables import Memory
@@ -77,6 +77,7 @@ def run_program(program: Program) -> Outcome:
         return outcome
     try:
         if program.statements and any(s.expected for s in program.sinks):
+            program = _in_its_mode(program)
             for way in _ways(program):
                 _run_way(program, way, outcome)
         for sql, message in program.failing:
@@ -88,6 +89,18 @@ def run_program(program: Program) -> Outcome:
     except Exception as error:  # noqa: BLE001  a fault of ours, which is to be seen beside the others
         outcome.faults.append(f"internal error: {type(error).__name__}: {error}")
     return outcome
+
+
+def _in_its_mode(program: Program) -> Program:
+    """A program of constant rows that streams refuse is one of Flink's for batch mode."""
+    if program.sources:
+        return program
+    in_batch = replace(program, settings={**program.settings, RUNTIME_MODE: "batch"})
+    try:
+        _planned(program, program.statements, program.settings)
+    except SqlError:
+        return in_batch
+    return program
 
 
 def _ways(program: Program) -> list[Way]:
@@ -185,9 +198,7 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
     settings = {MINI_BATCH: str(way.mini_batch).lower(), "job.on-error": "fail", **program.settings}
     if not way.mini_batch:
         settings[MINI_BATCH] = "false"
-    definitions = [s.definition for s in (*program.sources, *program.sinks)]
-    statements = [_viewed(program, s) for s in statements]
-    job = plan_job(JobText(JOB, ";\n".join((*definitions, *statements))), Catalog(), settings)
+    job = _planned(program, statements, settings)
     tables = {o.display: o for o in job.objects if isinstance(o, Table)}
     ran = Ran(job, Memory(), tables)
     clock = Clock()
@@ -207,6 +218,12 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
     finally:
         runner.close()
     return ran
+
+
+def _planned(program: Program, statements: Iterable[str], settings: Mapping[str, str]) -> PlannedJob:
+    definitions = [s.definition for s in (*program.sources, *program.sinks)]
+    statements = [_viewed(program, s) for s in statements]
+    return plan_job(JobText(JOB, ";\n".join((*definitions, *statements))), Catalog(), settings)
 
 
 def _viewed(program: Program, sql: str) -> str:
