@@ -131,7 +131,8 @@ def _set(cursor: Queries) -> Set:
     if not cursor.at_end:
         key = _key(cursor)
         cursor.expect("=")
-        value = _raw(cursor) if cursor.token.word or cursor.token.text.isdecimal() else cursor.string("a value")
+        is_bare = cursor.token.word or cursor.token.token_type is TokenType.NUMBER
+        value = _raw(cursor) if is_bare else cursor.string("a value")
     return Set(key, value, position=first.position)
 
 

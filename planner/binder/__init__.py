@@ -19,6 +19,7 @@ from parser.statements import (
 from planner.batch import in_batch
 from planner.binder import calls, json_calls, nested, operators, over, pattern_values, subqueries, watermarks
 from planner.binder.definitions import bind_function, bind_table, bind_view
+from planner.binder.emits import check_emitted, emitting
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
 from planner.binder.scope import Context, Load
@@ -66,7 +67,7 @@ def bind(
 def _bind(statement: Statement, context: Context) -> Bound:
     match statement:
         case Query():
-            return (_result(statement, context),)
+            return (_result(statement, emitting(statement.emit, context)),)
         case Insert():
             return (bind_insert(statement, context),)
         case StatementSet():
@@ -83,6 +84,7 @@ def _bind(statement: Statement, context: Context) -> Bound:
 
 def _result(statement: Query, context: Context) -> Sink:
     query = bind_query(statement.query, context)
+    check_emitted(statement.emit, query.plan)
     return Sink(query.plan, None, context.job, context.place)
 
 

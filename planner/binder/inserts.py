@@ -13,6 +13,7 @@ from parser.types import Column
 from planner.binder import literals, pool
 from planner.binder.calls import function_call
 from planner.binder.casts import implicit_cast
+from planner.binder.emits import check_emitted, emitting
 from planner.binder.relations import bind_query, unknown_table
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, Scope, did_you_mean
@@ -26,9 +27,11 @@ from udf.coercion import can_assign
 def bind_insert(statement: Insert, context: Context) -> Sink:
     """A sink whose input has the writable columns of the table, in their order and with their types. A value that may
     be NULL can stand in a NOT NULL column: the sink refuses the row when it is."""
+    context = emitting(statement.emit, context)
     table = _target(statement, context)
     columns = writable(table)
     query = bind_query(statement.query, context)
+    check_emitted(statement.emit, query.plan)
     fixed = _partition(statement, table, context)
     targets = _targets(statement, [c for c in columns if c.name not in fixed])
     _check_count(statement, table, query, targets)

@@ -30,7 +30,6 @@ from parser.statements import (
     Kind,
     LoadModule,
     Merge,
-    Query,
     RemoveJar,
     ShowCreate,
     Statement,
@@ -55,7 +54,6 @@ _DATABASE = "use the database that is there: default_database"
 _MATERIALIZED = "write CREATE TABLE and an INSERT INTO that fills it"
 
 _REPLACE = ("CREATE OR REPLACE", "drop the object first, or submit the job again", None)
-_EMIT = ("EMIT", "results are emitted when windows close")
 
 _STATEMENTS: dict[type[Statement], tuple[str, str]] = {
     Update: ("UPDATE", _ROWS),
@@ -113,8 +111,6 @@ def _missing(statement: Statement) -> Iterator[tuple[str, str, Position | None]]
             yield from _of_function(statement)
         case Insert():
             yield from _of_insert(statement)
-        case Query() if statement.emit:
-            yield *_EMIT, statement.emit[0].position
         case StatementSet():
             for inner in statement.inserts:
                 yield from _within(inner)
@@ -188,5 +184,3 @@ def _of_insert(statement: Insert) -> Iterator[tuple[str, str, Position | None]]:
     for column in statement.columns:
         if len(column) > 1:
             yield f"the target '{'.'.join(column)}'", "write the whole row: ROW(…)", None
-    if statement.emit:
-        yield *_EMIT, statement.emit[0].position

@@ -39,7 +39,7 @@ from planner.logical import (
     WindowRank,
 )
 from planner.scalar import ColumnRef, Literal, Scalar, columns_of, is_deterministic
-from planner.settings import duration_ms, flag
+from planner.settings import ALLOW_LATENESS, EARLY_FIRE, LATE_FIRE, duration_ms, flag
 from planner.window_roles import role_of
 
 # The functions of GROUP BY with what they take behind the time column.
@@ -47,7 +47,6 @@ _TAKES = {"TUMBLE": ("size",), "HOP": ("slide", "size"), "SESSION": ("gap",)}
 # What the functions beside them give: the start, end or time of the window, or the processing time.
 _ROLES = {"START": 0, "END": 1, "ROWTIME": 2, "PROCTIME": 3}
 ROWTIME_ROLE, PROCTIME_ROLE = 2, 3
-_LATENESS = "table.exec.emit.allow-lateness"
 
 
 def is_group_window(node: exp.Expression) -> bool:
@@ -269,7 +268,7 @@ def _emitting(
 ) -> LogicalPlan:
     if isinstance(window, Session) or below.changes:
         what = "SESSION" if isinstance(window, Session) else "a window over rows that change"
-        hint = "reset 'table.exec.emit.early-fire.enabled' and 'table.exec.emit.late-fire.enabled'"
+        hint = f"reset '{EARLY_FIRE}.enabled' and '{LATE_FIRE}.enabled', or leave EMIT out"
         raise UnsupportedError(f"early and late results of {what} are not supported", hint=hint)
     plan = _unsliced(below) if isinstance(window, Hop) else below
     early_ms, late_ms, lateness_ms = times
@@ -306,9 +305,9 @@ def legacy_aggregate(
 ) -> LogicalPlan:
     """The aggregate that groups by a window function. Settings may say that it tells of windows more than once."""
     settings = context.settings
-    early, late = (_delay(settings, f"table.exec.emit.{which}-fire") for which in ("early", "late"))
+    early, late = (_delay(settings, prefix) for prefix in (EARLY_FIRE, LATE_FIRE))
     if early is not None or late is not None:
-        return _emitting(below, keys, calls, names, window, (early, late, duration_ms(settings, _LATENESS)))
+        return _emitting(below, keys, calls, names, window, (early, late, duration_ms(settings, ALLOW_LATENESS)))
     if isinstance(window, Session):
         return WindowAggregate(below, keys, calls, names, session=replace(window, keys=keys))
     return WindowAggregate(below, keys, calls, names, shared=window if isinstance(window, Hop) else None)

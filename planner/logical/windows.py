@@ -183,7 +183,15 @@ class WindowAggregate(Stateful):
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        return (frozenset((*self.keys, *self.window_columns[:2])),)
+        """Any column of the window tells the windows of a key apart; CUMULATE has many with one start."""
+        columns = self.window_columns[1:] if _accumulates(self.input) else self.window_columns
+        return tuple(frozenset((*self.keys, c)) for c in columns)
+
+
+def _accumulates(plan: LogicalPlan) -> bool:
+    if isinstance(plan, WindowAssign):
+        return isinstance(plan.window, Cumulate)
+    return any(map(_accumulates, plan.inputs))
 
 
 @dataclass(frozen=True)

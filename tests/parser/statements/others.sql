@@ -111,13 +111,16 @@ SHOW JOBS; DESCRIBE a.b; DESC EXTENDED t; USE CATALOG c; USE c.d;
 --> Use
 -->   name: c, d
 
-SET; SET 'a.b' = 'it''s'; SET table.exec.mini-batch.size = 100; RESET 'a.b'; RESET; RESET a.b;
+SET; SET 'a.b' = 'it''s'; SET table.exec.mini-batch.size = 100; SET 'a.size' = '100'; RESET 'a.b'; RESET; RESET a.b;
 --> Set
 --> Set
 -->   key: a.b
 -->   value: it's
 --> Set
 -->   key: table.exec.mini-batch.size
+-->   value: 100
+--> Set
+-->   key: a.size
 -->   value: 100
 --> Reset
 -->   key: a.b
