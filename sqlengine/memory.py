@@ -1,10 +1,12 @@
-"""What a small server does without: a library that it never uses, and memory that is free but not given back."""
+"""What a small process does without: a library that it never uses, memory that is free but not given back, and memory
+that is given back to be asked for again at once."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import importlib.abc
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +14,10 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 import pyarrow as pa
+
+# As in <malloc.h>: with values of bytes, and the variables of the environment that say the same.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_SET_OUTSIDE = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 
 
 class _NoPandas(importlib.abc.MetaPathFinder):
@@ -44,6 +50,18 @@ def importing() -> Iterator[None]:
         gc.freeze()
     finally:
         gc.enable()
+
+
+def keep_for_reuse() -> None:
+    """Lets malloc keep up to 32 MB that are free. A batch needs the same few megabytes as the one before; glibc gives
+    them back to the system each time, and the system clears their pages again: a third of the time of reading JSON. Who
+    sets `MALLOC_TRIM_THRESHOLD_` or `MALLOC_MMAP_THRESHOLD_` keeps what they say."""
+    if sys.platform != "linux" or any(name in os.environ for name in _SET_OUTSIDE):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc alone has it
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, 8 << 20)
+        mallopt(_TRIM_THRESHOLD, 32 << 20)
 
 
 def give_back() -> None:

@@ -13,6 +13,7 @@ from sqlengine.connectors.memory_tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
+from sqlengine.memory import keep_for_reuse
 from sqlengine.session import EmbeddedRunner, Runner
 
 
@@ -24,6 +25,7 @@ def wall_clock() -> int:
 @contextmanager
 def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") -> Iterator[Runner]:
     """Opens `data` (topics live there) for the length of a script."""
+    keep_for_reuse()
     if where == "spark":
         from sqlengine.executors.spark_runner import spark_runner
 

@@ -15,7 +15,7 @@ from sqlengine.config import LOOPBACK, Config
 from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
-from sqlengine.memory import give_back
+from sqlengine.memory import give_back, keep_for_reuse
 from sqlengine.upkeep import Upkeep
 
 log = logging.getLogger("sqlengine")
@@ -78,6 +78,7 @@ def serve(config: Config) -> None:
         stopping.set()
 
     check_address(config)
+    keep_for_reuse()
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     service = Service(config)
