@@ -196,7 +196,7 @@ def _by_name(names: Sequence[str], rules: Rules) -> Callable[[bytes], Fields]:
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NO_NAME = re.compile('["\\\\\x00-\x1f]')
 _array = msgspec.json.Decoder(list[msgspec.Raw])
-_any_object = msgspec.json.Decoder(msgspec.defstruct("Any", []))
+_any_object = msgspec.json.Decoder(msgspec.defstruct("Any", [], gc=False))
 
 
 def is_object(record: bytes) -> bool:
