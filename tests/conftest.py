@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.support import oracle_missing, shared_folder
+from tests.support import load_oracle, oracle_missing, shared_folder
 
 # The same examples in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
@@ -47,12 +46,7 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     reason = oracle_missing()
     if reason:
         pytest.skip(reason)
-    script = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
-    os.environ.setdefault("FLINK_ORACLE_CACHE", str(Path.home() / ".cache" / "sqlengine" / "flink-oracle"))
-    spec = importlib.util.spec_from_file_location("flink_oracle", script)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with module.Oracle(log=tmp_path_factory.mktemp("flink") / "flink.log") as oracle:
+    with load_oracle().Oracle(log=tmp_path_factory.mktemp("flink") / "flink.log") as oracle:
         yield oracle
     oracle.jvm.stdout.close()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -56,3 +57,15 @@ def oracle_missing() -> str | None:
     if shutil.which("java") is None or shutil.which("javac") is None:
         return "there is no JDK"
     return None
+
+
+def load_oracle() -> Any:
+    """The module `flink_oracle` of the folder `shared`; `oracle_missing` says whether there is one."""
+    path = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
+    os.environ.setdefault("FLINK_ORACLE_CACHE", str(Path.home() / ".cache" / "sqlengine" / "flink-oracle"))
+    spec = importlib.util.spec_from_file_location("flink_oracle", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -9,7 +9,6 @@ header with Flink's version and the hash of the expressions and their setup. Nee
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 from parser.script import split
 from tests.conformance.expressions import Case, read_cases
-from tests.support import oracle_missing, shared_folder
+from tests.support import load_oracle, oracle_missing
 
 FLINK = "2.3.0"
 FOLDER = Path(__file__).parent
@@ -108,16 +107,6 @@ def _line(answer: tuple[str, str | None, list[Any] | None, str | None]) -> Line:
     cause = error and f"{when}: {error.split(' <- ')[-1][:200]}"
     line = {"expr": expression, "type": kind, "value": value, "error": cause}
     return {**line, "values": values} if values is not None and len(values) != 1 else line
-
-
-def load_oracle() -> Any:
-    path = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
-    spec = importlib.util.spec_from_file_location("flink_oracle", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def main(arguments: Iterable[str]) -> int:

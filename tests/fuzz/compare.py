@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from sqlengine.script import open_runner
 from sqlengine.session import Session
 from tests.fuzz.data import Table
 from tests.sql.golden import Answer, Collected, left_in_the_end
-from tests.support import shared_folder
+from tests.support import load_oracle
 
 FIRST = "SET 'pipeline.auto-watermark-interval' = '0';\n"
 
@@ -37,13 +36,7 @@ class Verdict:
 
 @contextmanager
 def real_flink() -> Iterator[Any]:
-    path = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
-    spec = importlib.util.spec_from_file_location("flink_oracle", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with module.Oracle() as flink:
+    with load_oracle().Oracle() as flink:
         yield flink
 
 

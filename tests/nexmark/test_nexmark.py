@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,7 @@ from sqlengine.batch import Batch
 from sqlengine.results import rows_of
 from sqlengine.script import open_runner
 from sqlengine.session import Session
-from tests.support import oracle_missing, shared_folder
+from tests.support import load_oracle, oracle_missing
 
 EVENTS = 5_000
 # Flink takes the first row of an order for one that never changes, and its result keeps rows that others have replaced.
@@ -83,7 +81,7 @@ def test_flink_gives_the_same(data: Path, tmp_path: Path) -> None:
     reason = oracle_missing()
     if reason:
         pytest.skip(reason)
-    with _oracle() as flink:
+    with load_oracle().Oracle() as flink:
         for query in sorted(set(names()) - WRONG_IN_FLINK - BY_THE_CLOCK):
             left = Left()
             for event in flink.run("SET 'pipeline.auto-watermark-interval' = '0';\n" + text_of(query, data)):
@@ -91,13 +89,3 @@ def test_flink_gives_the_same(data: Path, tmp_path: Path) -> None:
                 if event["kind"] == "row":
                     left.take(event["op"], event["row"])
             assert ours(query, data, tmp_path / query, 4096, True) == +left.counts, query
-
-
-def _oracle() -> Any:
-    path = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
-    spec = importlib.util.spec_from_file_location("flink_oracle", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Oracle()

@@ -6,7 +6,6 @@ Needs Java and the sibling folder ../shared; FLINK_ORACLE_CACHE names a folder t
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.sql.golden import Event, Script, events_of, header, lines_of, recorded, scripts
-from tests.support import oracle_missing, shared_folder
+from tests.support import load_oracle, oracle_missing
 
 
 def ask(flink: Any, script: Script) -> list[Event]:
@@ -40,13 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     if not chosen:
         return 0
-    path = shared_folder() / "oracle" / "flink_oracle.py"  # type: ignore[operator]
-    spec = importlib.util.spec_from_file_location("flink_oracle", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with module.Oracle() as flink:
+    with load_oracle().Oracle() as flink:
         for script in chosen:
             events = ask(flink, script)
             script.beside(".expected.jsonl").write_text(lines_of([header(script), *events]))
