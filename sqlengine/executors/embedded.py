@@ -34,7 +34,7 @@ class NodeContext:
         self._names: list[str] = []
         self._restored = restored
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
         """The operator's table; filled from what was restored under its name, if anything was."""
         self.stateful = True
         full = f"{self._owner}/{name}"

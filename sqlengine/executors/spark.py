@@ -1,8 +1,9 @@
 """Runs plans on Spark: it reads, partitions, shuffles, schedules, retries and keeps the offsets; the operators are ours.
 
-    records -> mapInArrow(stateless stage) -> repartitionById -> mapInArrow(keyed stage) -> one collected result a batch
+    records -> mapInArrow(stateless stage) -> repartitionById -> mapInArrow(keyed stage 1) -> repartitionById -> …
+            -> one collected result a batch
 
-One job a batch: of a stream in `foreachBatch`, of bounded input as its reader cuts it (`spark_runner`). Watermarks,
+What is a result already, or goes to a later stage, passes by those between. One job a batch: of a stream in `foreachBatch`, of bounded input as its reader cuts it (`spark_runner`). Watermarks,
 lateness and order of rows are decided by the data within a batch as the embedded executor decides them."""
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from pyarrow import fs
 from parser.errors import ServiceError
 from sqlengine.batch import Batch
 from sqlengine.executors.spark_keyed import run_keyed
-from sqlengine.executors.spark_worker import EXCHANGE, PLACE, READ, SparkPlan, Step, run_stateless
+from sqlengine.executors.spark_worker import PLACE, READ, Batches, SparkPlan, Step, on_its_way, run_stateless, to_frames
 from sqlengine.executors.wire import decode_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-_DDL: Final = "partition int, stage int, turn bigint, shard string, offset bigint, sequence bigint, part int, port int, batch binary"
-STEP_FORMAT: Final = 1
+_DDL: Final = (
+    "partition int, stage int, turn bigint, shard string, offset bigint, sequence bigint, sender int, part int, port int,"
+    " batch binary"
+)
+STEP_FORMAT: Final = 2
 
-# Rows by (stage, port), in order; stage 0 is the stateless one, 1 the keyed one. Called once a batch, and again with
+# Rows by (stage, port), in order; stage 0 is the stateless one. Called once a batch, and again with
 # equal rows when a batch is repeated: what it writes must be found under the batch's number.
 Deliver = Callable[[int, list[tuple[int, int, Batch]]], None]
 
@@ -110,28 +114,24 @@ class SparkRunner:
             )
         plan = self._plans[step.version]
         frames = records.mapInArrow(lambda batches: run_stateless(plan, step, batches), _DDL)
-        if plan.keyed is not None:
-            frames = frames.unionByName(self._ticks(step)).repartitionById(step.partitions, "partition")
-            folder = self._folder
-            frames = frames.mapInArrow(lambda batches: run_keyed(plan, step, folder, batches), _DDL)
+        if plan.keyed:
+            frames = frames.unionByName(self._ticks(step, len(plan.keyed)))
+        for stage in range(1, len(plan.keyed) + 1):
+            frames = frames.repartitionById(step.partitions, "partition")
+            frames = frames.mapInArrow(_stage(plan, stage, step, self._folder), _DDL)
         table = frames.toArrow()
         is_read = pc.equal(table["stage"], READ)
         self.rows_read += pc.sum(table.filter(is_read)["part"]).as_py() or 0
         self._deliver(step.batch, _results(table.filter(pc.invert(is_read))))
 
-    def _ticks(self, step: Step) -> DataFrame:
-        """A frame without a batch for each partition: all of them run, whether they have rows or not."""
-        return self._spark.range(step.partitions).selectExpr(
-            "cast(id AS int) AS partition",
-            f"{EXCHANGE} AS stage",
-            "0L AS turn",
-            "'' AS shard",
-            "0L AS offset",
-            "0L AS sequence",
-            "0 AS part",
-            "0 AS port",
-            "cast(NULL AS binary) AS batch",
-        )
+    def _ticks(self, step: Step, stages: int) -> DataFrame:
+        """A frame without a batch for each partition of each stage: all of them run, whether they have rows or not."""
+        frames = [
+            (p, on_its_way(stage), 0, "", 0, 0, 0, 0, 0, None)
+            for stage in range(1, stages + 1)
+            for p in range(step.partitions)
+        ]
+        return self._spark.createDataFrame(pa.Table.from_batches([to_frames(frames)]))
 
     def _fix(self, batch: int, *, end: bool) -> Step:
         """What the batch depends on besides its rows: as an earlier attempt wrote it down, or as it is now."""
@@ -189,8 +189,12 @@ class SparkRunner:
             self._system.delete_file(f"{self._path}/steps/{old.batch:012}.json")
 
 
+def _stage(plan: SparkPlan, stage: int, step: Step, folder: str) -> Callable[[Batches], Batches]:
+    return lambda batches: run_keyed(plan, stage, step, folder, batches)
+
+
 def _results(frames: pa.Table) -> list[tuple[int, int, Batch]]:
     """Decoded, in an order that does not depend on how the tasks ran."""
-    ordered = frames.sort_by([(n, "ascending") for n in ("stage", *PLACE[:-1], "partition", PLACE[-1])])
+    ordered = frames.sort_by([(n, "ascending") for n in ("stage", *PLACE)])
     columns = zip(*(ordered[n].to_pylist() for n in ("stage", "port", "batch")), strict=True)
     return [(stage, port, decode_batch(data)) for stage, port, data in columns]

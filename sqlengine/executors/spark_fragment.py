@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from parser.types import Schema
 from planner.physical import Edge, PhysicalNode
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.operators.base import ERROR_PORT, Context, Operator, Output
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output
 from sqlengine.state.table import KeyedTable
 
 # An input of a node: its id and the port.
@@ -22,12 +22,13 @@ Input = tuple[str, int]
 class Fragment:
     """`nodes` in order, producers before consumers. Batches of input port i go to `inputs[i]`; edges that lead out of
     the fragment end in `outputs`, by port. `elsewhere` are inputs of its nodes that nothing in it feeds: other fragments
-    do, and time does not wait for them here."""
+    do, and time does not wait for them here. `single` are nodes that have all their rows in one bucket."""
 
     nodes: tuple[PhysicalNode, ...]
-    inputs: tuple[Input, ...]
+    inputs: Mapping[int, Input]
     outputs: Mapping[Input, int]
     elsewhere: tuple[Input, ...] = ()
+    single: frozenset[str] = frozenset()
 
 
 class _Scoped:
@@ -39,21 +40,23 @@ class _Scoped:
         self._node = node
         self._context = context
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
         self.keeps = True
         return self._context.table(f"{self._node}/{name}", keys, values, exchange)
 
 
 class FragmentOperator:
-    """Pushes a batch through the nodes in topological order; dead letters of all of them leave by the error port."""
+    """Pushes batches through the nodes in topological order; dead letters of all of them leave by the ports of errors.
+    Only the instance that holds bucket 0 (`first`) has rows of `single` nodes, in all others time alone passes them."""
 
-    def __init__(self, fragment: Fragment, factory: OperatorFactory) -> None:
+    def __init__(self, fragment: Fragment, factory: OperatorFactory, first: bool = True) -> None:
         self._fragment = fragment
         self._factory = factory
         self._nodes = {n.id: n for n in fragment.nodes}
         self._ranks = {n.id: i for i, n in enumerate(fragment.nodes)}
         self._operators: dict[str, Operator] = {n.id: factory.build(n, None) for n in fragment.nodes}
         self._keeping: list[str] = []
+        self._idle = frozenset() if first else fragment.single
 
     def open(self, context: Context) -> None:
         for name in self._operators:
@@ -77,20 +80,31 @@ class FragmentOperator:
             self._keeping.append(name)
 
     def process(self, port: int, batch: Batch) -> Output:
-        first, first_port = self._fragment.inputs[port]
-        waiting: dict[str, list[tuple[int, Batch]]] = {first: [(first_port, batch)]}
-        queue = [(self._ranks[first], first)]
+        return self.push([(port, batch)])
+
+    def push(self, inputs: Sequence[tuple[int, Batch]]) -> Output:
+        """Takes batches of several ports as one step: each node sees all that comes to it, as in one process."""
+        waiting: dict[str, list[tuple[int, Batch]]] = {}
+        queue: list[tuple[int, str]] = []
+        for port, batch in inputs:
+            self._enqueue(self._fragment.inputs[port], batch, waiting, queue)
         output: Output = []
         while queue:
             _, name = heapq.heappop(queue)
             for in_port, part in waiting.pop(name):
-                for out_port, result in self._operators[name].process(in_port, part):
-                    if out_port == ERROR_PORT:
-                        output.append((ERROR_PORT, result))
+                for out_port, result in self._process(name, in_port, part):
+                    if out_port in (ERROR_PORT, GIVE_UP_PORT):
+                        output.append((out_port, result))
                         continue
                     for edge in self._nodes[name].edges.get(out_port, ()):
                         self._send(edge, result, waiting, queue, output)
         return output
+
+    def _process(self, name: str, port: int, batch: Batch) -> Output:
+        output = self._operators[name].process(port, batch)
+        if name not in self._idle:
+            return output
+        return [(to, made.tick(made.schema)) for to, made in output if to not in (ERROR_PORT, GIVE_UP_PORT)]
 
     def _send(
         self,
@@ -103,11 +117,17 @@ class FragmentOperator:
         port = self._fragment.outputs.get((edge.target, edge.target_port))
         if port is not None:
             output.append((port, batch))
-            return
-        if edge.target not in waiting:
-            waiting[edge.target] = []
-            heapq.heappush(queue, (self._ranks[edge.target], edge.target))
-        waiting[edge.target].append((edge.target_port, batch))
+        else:
+            self._enqueue((edge.target, edge.target_port), batch, waiting, queue)
+
+    def _enqueue(
+        self, at: Input, batch: Batch, waiting: dict[str, list[tuple[int, Batch]]], queue: list[tuple[int, str]]
+    ) -> None:
+        name, port = at
+        if name not in waiting:
+            waiting[name] = []
+            heapq.heappush(queue, (self._ranks[name], name))
+        waiting[name].append((port, batch))
 
     def close(self) -> None:
         for operator in self._operators.values():

@@ -1,72 +1,68 @@
-"""Cuts a physical plan for Spark: what a task can do with the records of one source, and behind an exchange what needs
+"""Cuts a physical plan for Spark: what a task can do with the records of one source, and behind each exchange what needs
 the rows of a key together. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from parser.errors import UnsupportedError
-from planner.logical import EmittingAggregate, LogicalPlan, Scan, Union, Values, WindowAggregate
+from planner.logical import LogicalPlan, Scan, Stateful, Union, Values
 from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.executors.spark_fragment import Fragment, Input
-from sqlengine.executors.spark_worker import Exchange
-
-_HINT = "leave out --on spark: the embedded executor runs it"
+from sqlengine.executors.spark_worker import STATELESS, Exchange
 
 
 @dataclass(frozen=True)
 class CutPlan:
-    """`sources`: by id of a scan or of VALUES, all that is done with its rows before the exchange; `keyed`: the rest,
-    whose input ports are those of `exchange`. `reach`: by port, the sources whose rows come there. `sinks`: by output
-    port of all fragments alike, what is written where."""
+    """`sources`: by id of a scan or of VALUES, all that is done with its rows before the first exchange; `keyed`: the
+    stages behind it, whose input ports are those of `exchange`. `reach`: by port, the sources whose rows come there
+    without another exchange. `sinks`: by output port of all fragments alike, what is written where."""
 
     sources: Mapping[str, Fragment]
-    keyed: Fragment | None
+    keyed: tuple[Fragment, ...]
     exchange: Mapping[int, Exchange]
     reach: Mapping[int, tuple[str, ...]]
     sinks: Mapping[int, str]
 
 
 def cut_plan(plan: PhysicalPlan) -> CutPlan:
-    """UnsupportedError where rows would have to be exchanged twice."""
-    keyed = _keyed(plan)
-    crossings = _crossings(plan, keyed)
+    """Each operation that needs rows of a key together begins a stage above all that feed it."""
+    stages = _stages(plan)
+    crossings = _crossings(plan, stages)
     sinks = {len(crossings) + i: sink for i, sink in enumerate(sorted(plan.sinks))}
     outputs = {at: port for port, at in enumerate(crossings)} | {(sink, 0): port for port, sink in sinks.items()}
-    stateless = [n for n in plan.in_order if n.id not in keyed]
-    sources = {n.id: _fragment(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)}
-    reach = {port: tuple(s for s, f in sources.items() if _feeds(f, at)) for port, at in enumerate(crossings)}
-    exchange = {port: _exchange(plan, at) for port, at in enumerate(crossings)}
-    above = tuple(n for n in plan.in_order if n.id in keyed)
-    return CutPlan(sources, Fragment(above, crossings, outputs) if above else None, exchange, reach, sinks)
+    stateless = [n for n in plan.in_order if stages[n.id] == STATELESS]
+    sources = {n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)}
+    exchange = {
+        port: _exchange(plan.nodes[at[0]], at[1], source, stages[at[0]])
+        for port, (at, source) in enumerate(crossings.items())
+    }
+    behind = [p for p, e in exchange.items() if e.source == STATELESS]
+    places = tuple(crossings)
+    reach = {port: tuple(s for s, f in sources.items() if _feeds(f, places[port])) for port in behind}
+    last = max(stages.values(), default=STATELESS)
+    keyed = tuple(_keyed(plan, stages, number, crossings, outputs) for number in range(1, last + 1))
+    return CutPlan(sources, keyed, exchange, reach, sinks)
 
 
-def _keyed(plan: PhysicalPlan) -> set[str]:
-    """Nodes that keep state by key, and all above them."""
-    keyed: set[str] = set()
+def _stages(plan: PhysicalPlan) -> dict[str, int]:
+    """The stage of each node: that of what feeds it, and one more where its rows are exchanged."""
+    stages: dict[str, int] = {}
+    fed: dict[str, int] = {}
     for node in plan.in_order:
-        stateful = isinstance(node.plan, LogicalPlan) and node.plan.stateful
-        if stateful and (not isinstance(node.plan, WindowAggregate) or isinstance(node.plan, EmittingAggregate)):
-            raise UnsupportedError(f"{type(node.plan).__name__} is not supported on Spark yet", hint=_HINT)
-        if stateful and node.id in keyed:
-            raise UnsupportedError(
-                "a TUMBLE aggregate over the result of another is not supported on Spark yet",
-                detail=node.plan.label if isinstance(node.plan, WindowAggregate) else None,
-                hint=_HINT,
-            )
-        if stateful or node.id in keyed:
-            keyed |= {node.id, *(e.target for e in node.outgoing if e.target in plan.nodes)}
-    return keyed
+        stages[node.id] = fed.get(node.id, STATELESS) + isinstance(node.plan, Stateful)
+        for edge in node.outgoing:
+            fed[edge.target] = max(fed.get(edge.target, STATELESS), stages[node.id])
+    return stages
 
 
-def _crossings(plan: PhysicalPlan, keyed: set[str]) -> tuple[Input, ...]:
-    """Inputs of keyed nodes that stateless ones feed."""
-    edges = (e for n in plan.in_order if n.id not in keyed for e in n.outgoing if e.target in keyed)
-    return tuple(dict.fromkeys((e.target, e.target_port) for e in edges))
+def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[Input, int]:
+    """Inputs that another stage feeds, and which one, in the order of what feeds them."""
+    edges = ((n, e) for n in plan.in_order for e in n.outgoing if e.target in plan.nodes)
+    return {(e.target, e.target_port): stages[n.id] for n, e in edges if stages[e.target] != stages[n.id]}
 
 
-def _fragment(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[Input, int]) -> Fragment:
+def _source(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[Input, int]) -> Fragment:
     reached = {source.id}
     nodes = []
     for node in stateless:
@@ -75,18 +71,33 @@ def _fragment(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: 
             reached |= {e.target for e in node.outgoing}
     fed = {(e.target, e.target_port) for n in nodes for e in n.outgoing}
     unions = ((n.id, i) for n in nodes if isinstance(n.plan, Union) for i in range(len(n.plan.branches)))
-    return Fragment(tuple(nodes), ((source.id, 0),), outputs, tuple(u for u in unions if u not in fed))
+    return Fragment(tuple(nodes), {0: (source.id, 0)}, outputs, tuple(u for u in unions if u not in fed))
+
+
+def _keyed(
+    plan: PhysicalPlan,
+    stages: Mapping[str, int],
+    number: int,
+    crossings: Iterable[Input],
+    outputs: Mapping[Input, int],
+) -> Fragment:
+    nodes = tuple(n for n in plan.in_order if stages[n.id] == number)
+    inputs = {port: at for port, at in enumerate(crossings) if stages[at[0]] == number}
+    return Fragment(nodes, inputs, outputs, single=frozenset(_without_keys(nodes)))
+
+
+def _without_keys(nodes: Iterable[PhysicalNode]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node.plan, Stateful) and not any(node.plan.exchange(i) for i in range(len(node.plan.inputs))):
+            yield node.id
 
 
 def _feeds(fragment: Fragment, at: Input) -> bool:
     return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
 
 
-def _exchange(plan: PhysicalPlan, at: Input) -> Exchange:
-    node, port = at
-    target = plan.nodes[node].plan
-    if isinstance(target, WindowAggregate):
-        return Exchange(target.keys, target.input.schema)
-    # Rows that need no exchange but meet rows that did, in a union: one partition takes them as they are.
-    assert isinstance(target, Union)
-    return Exchange((), target.branches[port].schema)
+def _exchange(target: PhysicalNode, port: int, source: int, stage: int) -> Exchange:
+    assert isinstance(target.plan, LogicalPlan)
+    # Rows that need no exchange but meet rows that did, in a union, stay where they are; those of sources have no place yet.
+    keys = target.plan.exchange(port)
+    return Exchange(keys, target.plan.inputs[port].schema, source=source, target=stage)

@@ -1,6 +1,6 @@
 """Runs the statements of a script on Spark, to the end of their input: `sql run FILE --on spark`.
 
-    works of the driver -> one job a batch (read, decode, filter, project | exchange | aggregate) -> sinks in the driver
+    works of the driver -> one job a batch (read, decode, filter, project | exchange | join | …) -> sinks in the driver
 
 All statements of a set are merged as everywhere. Only results come back to the driver, which writes them through the
 same sinks as the embedded executor, a batch of Spark being their epoch. See `spark_sources` for who reads what."""
@@ -26,15 +26,16 @@ from planner.physical import PhysicalPlan, lower
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.memory_tables import Memory
 from sqlengine.connectors.registry import open_sink
-from sqlengine.executors.failures import RowsFailed, SinkFailed
+from sqlengine.executors.failures import GaveUp, RowsFailed, SinkFailed
 from sqlengine.executors.spark import SparkRunner
 from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_plan import CutPlan, cut_plan
 from sqlengine.executors.spark_session import require_spark, spark_session
 from sqlengine.executors.spark_sources import DriverSources, SourceStage, Work, factory_for, to_table
 from sqlengine.executors.spark_worker import SparkPlan
-from sqlengine.operators.base import ERROR_PORT
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT
 from sqlengine.results import ResultSink
 from udf.user import is_user
 
@@ -53,7 +54,7 @@ def spark_runner(data: Path, rows_per_turn: int = 4096) -> Iterator[ScriptRunner
     require_spark()
     clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
     with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
-        environment = Environment(broker, clock, f"script-{time.time_ns()}")
+        environment = Environment(broker, clock, f"script-{time.time_ns()}", memory=Memory())
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
         runner = ScriptRunner(environment, folder, rows_per_turn)
         try:
@@ -92,7 +93,8 @@ class ScriptRunner:
             self._runs += 1
             state = self._folder / f"run-{self._runs}"
             cores = spark.sparkContext.defaultParallelism
-            spark_plan = self._spark_plan(cut, sources)
+            name = f"{self._folder.name}-{self._runs}"
+            spark_plan = planned(cut, sources.places, name, self._patterns, self._rows_per_turn)
             runner = SparkRunner(
                 spark, {1: spark_plan}, 1, state.as_uri(), outlet.deliver, cores, clock=self._environment.clock
             )
@@ -105,19 +107,6 @@ class ScriptRunner:
     @property
     def _patterns(self) -> Path:
         return self._folder / "patterns"
-
-    def _spark_plan(self, cut: CutPlan, sources: DriverSources) -> SparkPlan:
-        shards = {
-            port: tuple(p for s in reach for p in sources.places[s].values()) for port, reach in cut.reach.items()
-        }
-        keyed = None if cut.keyed is None else partial(_keyed, cut.keyed, self._patterns)
-        return SparkPlan(
-            name=f"{self._folder.name}-{self._runs}",
-            version=1,
-            stateless=partial(SourceStage, cut.sources, self._patterns, self._rows_per_turn),
-            exchange={port: replace(e, shards=shards[port]) for port, e in cut.exchange.items()},
-            keyed=keyed,
-        )
 
     def _open(self, plan: PhysicalPlan, emit: Callable[[Batch], None], stack: ExitStack) -> dict[str, Sink]:
         opened: dict[str, Sink] = {}
@@ -140,13 +129,27 @@ class ScriptRunner:
             self._own.stop()
 
 
-def _keyed(fragment: Fragment, patterns: Path) -> FragmentOperator:
-    return FragmentOperator(fragment, factory_for(patterns))
+def planned(
+    cut: CutPlan, places: Mapping[str, Mapping[str, str]], name: str, patterns: Path, rows_per_turn: int
+) -> SparkPlan:
+    """What workers run. `places` are the shards' names on the way, by source."""
+    shards = {port: tuple(p for s in reach for p in places[s].values()) for port, reach in cut.reach.items()}
+    return SparkPlan(
+        name,
+        version=1,
+        stateless=partial(SourceStage, cut.sources, patterns, rows_per_turn),
+        exchange={port: replace(e, shards=shards.get(port, ())) for port, e in cut.exchange.items()},
+        keyed=tuple(partial(_keyed, fragment, patterns) for fragment in cut.keyed),
+    )
+
+
+def _keyed(fragment: Fragment, patterns: Path, first: bool) -> FragmentOperator:
+    return FragmentOperator(fragment, factory_for(patterns), first)
 
 
 def _check(cut: CutPlan, patterns: Path) -> None:
     """Builds every operator once here, so that what cannot be built is said as the embedded executor says it."""
-    for fragment in [*cut.sources.values(), *([cut.keyed] if cut.keyed else [])]:
+    for fragment in [*cut.sources.values(), *cut.keyed]:
         FragmentOperator(fragment, factory_for(patterns))
 
 
@@ -190,6 +193,8 @@ class Outlet:
     def deliver(self, batch: int, results: Sequence[tuple[int, int, Batch]]) -> None:
         """Writes the results of a batch and commits them as one epoch."""
         for _, port, rows in results:
+            if port == GIVE_UP_PORT:
+                raise GaveUp(rows)
             if port == ERROR_PORT and self.fails:
                 raise RowsFailed(rows)
         used: dict[str, Sink] = {}

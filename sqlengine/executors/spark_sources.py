@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from sqlengine.batch import Batch, empty
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.inputs import looked_up
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_worker import Piece, Place, Step, TaskContext
@@ -33,6 +34,8 @@ from sqlengine.executors.wire import decode_batch, encode_batch
 _READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
 # No work has more batches: the turns of a shard's works do not overlap.
 _TURNS: Final = 1 << 20
+# Tables that are looked up are read before all others: their turns come first.
+_OTHERS: Final = 1 << 56
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class DriverSources:
         self._running: dict[str, RunningSource] = {}
         self.places: dict[str, dict[str, str]] = {}
         scans = {n.id: n.plan for n in plan.in_order if isinstance(n.plan, Scan)}
+        self._first = looked_up(plan, plan.graph.nodes)
         try:
             for name, scan in scans.items():
                 self._running[name] = running = RunningSource(scan, open_source(scan.table, environment))
@@ -97,8 +101,13 @@ class DriverSources:
         self.places[source] = {shard: f"{i:08}" for i, shard in enumerate(shards, first)}
 
     def works(self) -> Iterator[Work]:
-        """All there is to do, by turns."""
-        return heapq.merge(*(self._works(name) for name in self.places), key=lambda w: w.turn)
+        """All there is to do, by turns; tables that are looked up first."""
+        yield from self._by_turns(name for name in self.places if name in self._first)
+        for work in self._by_turns(name for name in self.places if name not in self._first):
+            yield replace(work, turn=work.turn + (_OTHERS if self._first else 0))
+
+    def _by_turns(self, names: Iterable[str]) -> Iterator[Work]:
+        return heapq.merge(*(self._works(name) for name in names), key=lambda w: w.turn)
 
     def _works(self, name: str) -> Iterator[Work]:
         running = self._running.get(name)

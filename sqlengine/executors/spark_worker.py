@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: the stateless stage of a plan, and what both stages share. The operators are those
+"""What runs in Spark's Python workers: the stateless stage of a plan, and what all stages share. The operators are those
 of every other way of running. This module knows no Spark. It is imported by name in each worker, so that what it keeps
 there lasts from task to task.
 
@@ -18,13 +18,13 @@ import pyarrow as pa
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.executors.wire import encode_batch
-from sqlengine.operators.base import Operator, Output
+from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKETS, buckets_of
 from sqlengine.state.table import KeyedTable
 
-# `stage`: whose output the frame is, EXCHANGE for what is still on its way. A frame of READ holds no batch: its `part` is
-# the number of rows that a task has read.
+# `stage`: whose output the frame is, `on_its_way` for what still goes to one. `sender`: the partition of that stage.
+# A frame of READ holds no batch: its `part` is the number of rows that a task has read.
 FRAME: Final = pa.schema(
     [
         ("partition", pa.int32()),
@@ -33,17 +33,29 @@ FRAME: Final = pa.schema(
         ("shard", pa.string()),
         ("offset", pa.int64()),
         ("sequence", pa.int64()),
+        ("sender", pa.int32()),
         ("part", pa.int32()),
         ("port", pa.int32()),
         ("batch", pa.binary()),
     ]
 )
-STATELESS, KEYED, READ, EXCHANGE = 0, 1, 2, -1
-# The order of frames wherever there is one.
-PLACE: Final = ("turn", "shard", "offset", "sequence", "part")
+STATELESS: Final = 0
+READ: Final = 2**31 - 1
+# What tells the chunks apart from which frames came, and the order of frames wherever there is one.
+CHUNK: Final = ("turn", "shard", "offset", "sequence")
+PLACE: Final = (*CHUNK, "sender", "part")
+At: TypeAlias = tuple[int, str, int, int]
+# Behind all chunks of a batch.
+AT_THE_END: Final[At] = (2**62, "", 0, 0)
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
-Frame: TypeAlias = tuple[int, int, int, str, int, int, int, int, bytes | None]
+# The columns of FRAME, in their order.
+Frame: TypeAlias = tuple[int, int, int, str, int, int, int, int, int, bytes | None]
+
+
+def on_its_way(stage: int) -> int:
+    """What `stage` says of a frame that goes to this keyed stage."""
+    return -stage
 
 
 @dataclass(frozen=True)
@@ -73,29 +85,46 @@ class Stateless(Protocol):
     def run(self, step: Step, records: pa.RecordBatch) -> Iterator[Piece]: ...
 
 
+class Keyed(Protocol):
+    """What a keyed stage runs: an operator of several nodes."""
+
+    def open(self, context: Context) -> None: ...
+
+    def push(self, inputs: Sequence[tuple[int, Batch]]) -> Output:
+        """Takes all that came of one chunk, by input port, as one step."""
+
+
 @dataclass(frozen=True)
 class Exchange:
-    """How rows of a port reach the keyed operator: by the bucket of their `keys` (none: all to bucket 0), with the
-    columns of `schema`. `shards` are those that are known before the first row of any."""
+    """How rows of a port reach a keyed stage: by the bucket of their `keys` (none: all to bucket 0; None: they stay in
+    their partition), with the columns of `schema`. It leads from stage `source` (0: the stateless one) to stage
+    `target`. `shards` are those that are known before the first row of any."""
 
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] | None
     schema: Schema
     shards: tuple[str, ...] = ()
+    source: int = STATELESS
+    target: int = 1
 
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """One stateless and, behind an exchange, one keyed stage. The makers are called in the workers, once for each `name`
-    and `version` (that of the graph).
+    """One stateless stage (0) and, each behind an exchange, keyed ones, counted from 1: rows go from lower ones to higher
+    ones. The makers are called in the workers, once for each `name` and `version` (that of the graph); that of a keyed
+    stage is told whether it is for the partition that holds bucket 0.
 
-    `exchange` names the output ports of the stateless stage that go on to `keyed`, to its input port of the same number;
-    all others are results."""
+    `exchange` names the output ports that go on to a keyed stage, to its input port of the same number; all others are
+    results."""
 
     name: str
     version: int
     stateless: Callable[[], Stateless]
     exchange: Mapping[int, Exchange] = field(default_factory=dict)
-    keyed: Callable[[], Operator] | None = None
+    keyed: Sequence[Callable[[bool], Keyed]] = ()
+
+    def ports(self, stage: int) -> list[tuple[int, Exchange]]:
+        """The input ports of a keyed stage."""
+        return [(port, e) for port, e in sorted(self.exchange.items()) if e.target == stage]
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -122,7 +151,7 @@ class TaskContext:
     counters: Counter[str] = field(default_factory=Counter)
     prefix: str = ""
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
         full = self.prefix + name
         self.tables[full] = table = KeyedTable(full, keys, values, exchange)
         if full in self.restored:
@@ -141,8 +170,10 @@ def run_stateless(plan: SparkPlan, step: Step, batches: Batches) -> Batches:
     for records in batches:
         for piece in stage.run(step, records):
             rows += piece.num_rows
-            yield to_frames(_cut(plan, step, piece))
-    yield to_frames([(0, READ, 0, "", 0, 0, rows, 0, None)])
+            place = piece.place
+            at = (place.turn, place.shard, place.offset, place.sequence)
+            yield to_frames(frames_of(plan, step, STATELESS, place.sequence % step.partitions, at, piece.output))
+    yield to_frames([(0, READ, 0, "", 0, 0, 0, rows, 0, None)])
 
 
 def _stage(plan: SparkPlan) -> Stateless:
@@ -154,24 +185,27 @@ def _stage(plan: SparkPlan) -> Stateless:
     return stage
 
 
-def _cut(plan: SparkPlan, step: Step, piece: Piece) -> Iterator[Frame]:
-    """Each partition gets its rows, and the time of all: a chunk without rows for it is a tick."""
-    place = piece.place
-    at = (place.turn, place.shard, place.offset, place.sequence)
-    for i, (port, batch) in enumerate(piece.output):
-        if port not in plan.exchange:
+def frames_of(plan: SparkPlan, step: Step, stage: int, sender: int, at: At, output: Output) -> Iterator[Frame]:
+    """The frames of what came of a chunk in a partition of a stage. Each partition gets its rows, and the time of all: a
+    chunk without rows for it is a tick. All partitions of a keyed stage see the same time, so one tells it for all."""
+    for i, (port, batch) in enumerate(output):
+        exchange = plan.exchange.get(port)
+        if exchange is None:
             if batch.num_rows:
-                yield place.sequence % step.partitions, STATELESS, *at, i, port, encode_batch(batch)
+                yield sender, stage, *at, sender, i, port, encode_batch(batch)
             continue
-        partition = _partitions(batch, plan.exchange[port].keys, step.partitions)
+        origin = at[1] if stage == STATELESS else ""
+        partition = _partitions(batch, exchange.keys, step.partitions, sender if stage != STATELESS else 0)
         for p in range(step.partitions):
-            part = replace(batch.take(np.flatnonzero(partition == p)), watermark=batch.watermark, origin=place.shard)
-            yield p, EXCHANGE, *at, i, port, encode_batch(part)
+            rows = np.flatnonzero(partition == p)
+            if len(rows) or stage == STATELESS or sender == 0:
+                part = replace(batch.take(rows), watermark=batch.watermark, origin=origin)
+                yield p, on_its_way(exchange.target), *at, sender, i, port, encode_batch(part)
 
 
-def _partitions(batch: Batch, keys: Sequence[str], count: int) -> IntArray:
+def _partitions(batch: Batch, keys: Sequence[str] | None, count: int, own: int) -> IntArray:
     if not keys:
-        return np.zeros(batch.num_rows, np.int64)
+        return np.full(batch.num_rows, own if keys is None else 0, np.int64)
     buckets = buckets_of([batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows)
     return buckets.astype(np.int64) * count // BUCKETS
 

@@ -35,9 +35,10 @@ class Context(Protocol):
 
     counters: Counter[str]
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
         """The operator's state under `name`, filled from a checkpoint when there is one. `exchange` are the key
-        columns whose hash is the row's bucket; none means bucket 0."""
+        columns whose hash is the row's bucket; none means bucket 0. None itself: the rows belong to no bucket, and every
+        instance of the operator has them all (how far the time is)."""
 
 
 @runtime_checkable

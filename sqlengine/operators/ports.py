@@ -20,7 +20,7 @@ class PortTimes:
     """The watermark of each input; it is state. That of the operator is the least of them."""
 
     def __init__(self, context: Context, inputs: int) -> None:
-        self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, ())
+        self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, None)
         self._slots = [self._slot(port) for port in range(inputs)]
 
     def _slot(self, port: int) -> int:

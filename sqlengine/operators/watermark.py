@@ -33,7 +33,7 @@ class ShardTimes:
     shard appears. A shard that is known but silent holds the others back. The state is one table."""
 
     def __init__(self, context: Context) -> None:
-        self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, ())
+        self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, None)
 
     def advance(self, shard: str, before: IntArray, after: int) -> tuple[IntArray, int]:
         """Takes what rows of one shard, in order, say about its watermark: before each row, and `after` the last.

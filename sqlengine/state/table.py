@@ -54,14 +54,18 @@ class KeyedTable:
     `columns` has one array per key and value column, indexed by slot, in the NumPy type that `storage` gives for its
     type; beside a key column and a nullable value column `x` the bool array `x?` is True where the value is not NULL.
     New rows have 0, 0.0, False or None, NULL where nullable. Operators write value columns in place and then `mark`
-    the slots. The arrays are replaced when the table grows: fetch them after `slots_for`."""
+    the slots. The arrays are replaced when the table grows: fetch them after `slots_for`.
 
-    def __init__(self, name: str, keys: Schema, values: Schema, exchange: Sequence[str] = ()) -> None:
+    `exchange` are the key columns whose hash is a row's bucket. Without any all rows are in bucket 0; None: they belong
+    to no bucket (`everywhere`), and each instance of the operator has them all."""
+
+    def __init__(self, name: str, keys: Schema, values: Schema, exchange: Sequence[str] | None = ()) -> None:
         check_keys(keys)
         self.name = name
         self.keys = keys
         self.values = values
-        self.exchange = tuple(exchange)
+        self.exchange = tuple(exchange or ())
+        self.everywhere = exchange is None
         self.version = 0
         self.writes = 0  # rows put or removed so far, counted each time
         self.generation = 0  # how often rows came or went otherwise than by their operator

@@ -136,7 +136,7 @@ def move(instances: Sequence[Chain], owner: np.ndarray, buckets: range, to: int)
     source, target = instances[1 - to].context.tables, instances[to].context.tables
     moved = [b for b in buckets if owner[b] != to]
     for table_name, table in source.items():
-        if table_name.endswith("watermarks"):  # of an operator as a whole
+        if table.everywhere:
             continue
         target[table_name].load(table.dump(moved))
         table.drop(moved)

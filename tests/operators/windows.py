@@ -34,7 +34,7 @@ class Memory:
     counters: Counter[str] = field(default_factory=Counter)
     prefix: str = ""
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
         full = self.prefix + name
         self.tables[full] = table = KeyedTable(full, keys, values, exchange)
         if full in self.restored:

@@ -13,19 +13,30 @@ import pytest
 
 from parser.errors import ServiceError
 from parser.types import BIGINT, STRING, Schema
+from planner.physical import Edge, PhysicalNode
 from sqlengine.batch import NO_OFFSET, Batch, from_pydict
+from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.spark import SparkRunner, read_segments
+from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_lines import LineStage
 from sqlengine.executors.spark_worker import Exchange, SparkPlan, buckets_in
 from sqlengine.executors.wire import StateFile, decode_batch, decode_state, encode_batch, encode_state, is_whole
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.state.keys import BUCKETS
-from tests.operators.proof import PLAN, Chunk, expected, feed, keyed, operators, scanned, to_lines
+from tests.operators.proof import PLAN, Chunk, expected, feed, operators, scanned, to_lines
 from tests.operators.proof_rules import alerts, scanned_rules
 from tests.operators.windows import Chain, rows
 
 CHUNKS = feed(5, chunks=12)
-SPARK_PLAN = SparkPlan("proof", 1, lambda: LineStage(scanned()), {0: Exchange(("k",), PLAN.input.schema)}, keyed)
+AGGREGATE = PhysicalNode("windows", PLAN, PLAN.schema.names, {0: (Edge("out"),)}, frozenset({"proof"}), 0)
+KEYED = Fragment((AGGREGATE,), {0: ("windows", 0)}, {("out", 0): 1})
+SPARK_PLAN = SparkPlan(
+    "proof",
+    1,
+    lambda: LineStage(scanned()),
+    {0: Exchange(("k",), PLAN.input.schema)},
+    (lambda first: FragmentOperator(KEYED, OperatorFactory(), first),),
+)
 
 
 @dataclass
@@ -37,7 +48,7 @@ class Sink:
     repeated: list[int] = field(default_factory=list)
 
     def deliver(self, number: int, results: list[tuple[int, int, Batch]]) -> None:
-        result = rows(b for stage, port, b in results if (stage, port) == (1, 0))
+        result = rows(b for stage, port, b in results if (stage, port) == (1, 1))
         letters = rows(b for stage, port, b in results if port == ERROR_PORT)
         if number in self.batches:
             self.repeated.append(number)

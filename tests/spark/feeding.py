@@ -1,0 +1,127 @@
+"""A query over two tables, fed the same chunks of records on Spark and in one process."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from parser import parse
+from parser.types import Schema
+from planner import bind, optimize
+from planner.catalog import Catalog, Table
+from planner.logical import Scan, Sink
+from planner.merge import Graph, merge
+from planner.physical import PhysicalPlan, lower
+from planner.settings import configured
+from sqlengine.batch import MAX_WATERMARK, Batch, empty
+from sqlengine.connectors.registry import delivered
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.spark_plan import cut_plan
+from sqlengine.executors.spark_runner import planned
+from sqlengine.executors.spark_sources import Work
+from sqlengine.executors.spark_worker import SparkPlan
+from sqlengine.executors.wire import encode_batch
+from sqlengine.operators.scan import raw_schema
+from sqlengine.results import rows_of
+from tests.operators.proof import Chunk, feed, to_lines
+
+_TABLE = """CREATE TABLE {0} (ts TIMESTAMP(3), k STRING, i INT, m DECIMAL(10, 2), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+WITH ('connector' = 'topic', 'topic' = '{0}', 'format' = 'json')"""
+_RAW = raw_schema(Schema(()))
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A plan, and the chunks of its sources in turns."""
+
+    plan: PhysicalPlan
+    turns: list[list[tuple[str, Chunk]]]
+
+    @property
+    def shards(self) -> dict[str, list[str]]:
+        """By source."""
+        sources = sorted({name for turn in self.turns for name, _ in turn})
+        return {s: sorted({c.shard for turn in self.turns for n, c in turn if n == s}) for s in sources}
+
+
+def fed(query: str, seed: int, chunks: int, mini_batch: bool = True) -> Fed:
+    """`query` reads the tables e and f."""
+    settings = {"table.exec.mini-batch.enabled": str(mini_batch).lower()}
+    catalog = Catalog()
+    for name in "ef":
+        (created,) = parse(_TABLE.format(name))
+        table = bind(created, catalog, {})
+        assert isinstance(table, Table)
+        catalog = catalog.put(table)
+    (statement,) = parse(query)
+    (bound,) = bind(statement, catalog, settings, job="proof")  # type: ignore[misc]
+    sink = optimize(configured(delivered(bound, settings), settings))
+    assert isinstance(sink, Sink)
+    plan = lower(merge(Graph(), {"proof": [sink]}))
+    scans = [n.id for n in plan.in_order if isinstance(n.plan, Scan)]
+    feeds = [feed(seed + n, chunks, shards=2) for n in range(len(scans))]
+    return Fed(plan, [list(zip(scans, turn, strict=True)) for turn in zip(*feeds, strict=True)])
+
+
+def raw(chunk: Chunk) -> Batch:
+    records = [line.encode() for line in to_lines(chunk)]
+    offsets = range(chunk.offset, chunk.offset + len(records))
+    columns = (pa.array(records, pa.binary()), pa.array(offsets, pa.int64()))
+    return Batch(_RAW, columns, len(records), origin=chunk.shard)
+
+
+def in_one_process(case: Fed) -> Counter[str]:
+    """The rows that the embedded executor leaves."""
+    executor, told = EmbeddedExecutor(OperatorFactory()), Told()
+    executor.switch(executor.prepare(case.plan))
+    for name, shards in case.shards.items():
+        for shard in shards:
+            executor.push(name, Batch(_RAW, empty(_RAW).columns, 0, origin=shard), told.write)
+    for name, chunk in (pair for turn in case.turns for pair in turn):
+        executor.push(name, raw(chunk), told.write)
+    for name in case.shards:
+        executor.push(name, empty(_RAW, watermark=MAX_WATERMARK), told.write)
+    assert not executor.errors
+    return told.left()
+
+
+@dataclass
+class Told:
+    """What a sink was told."""
+
+    batches: list[Batch] = field(default_factory=list)
+
+    def write(self, _: str, batch: Batch) -> None:
+        self.batches.append(batch)
+
+    def left(self) -> Counter[str]:
+        """The rows that are there in the end."""
+        counts: Counter[str] = Counter()
+        for op, row in (r for batch in self.batches for r in rows_of(batch)):
+            counts[json.dumps(row)] += -1 if op in ("-U", "-D") else 1
+        assert not [row for row, n in counts.items() if n < 0], "nothing is taken back that was not there"
+        return +counts
+
+
+def spark_plan(case: Fed, name: str, patterns: Path) -> SparkPlan:
+    return planned(cut_plan(case.plan), _places(case), name, patterns, rows_per_turn=10)
+
+
+def works(case: Fed, turns: Iterable[int]) -> list[Work]:
+    places, found = _places(case), []
+    for n in turns:
+        for name, chunk in case.turns[n]:
+            batch, place = raw(chunk), places[name][chunk.shard]
+            found.append(Work(name, chunk.shard, place, n * 100, chunk.offset, 0, encode_batch(batch)))
+    return found
+
+
+def _places(case: Fed) -> Mapping[str, Mapping[str, str]]:
+    pairs = [(name, shard) for name, shards in case.shards.items() for shard in shards]
+    return {name: {s: f"{i:08}" for i, (n, s) in enumerate(pairs) if n == name} for name in case.shards}
