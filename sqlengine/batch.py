@@ -43,7 +43,8 @@ class Batch:
     reads. `kinds` holds a RowKind per row, None when all are +I. `proctime` is the epoch's processing time in ms and
     `seed` its random seed: all that is random or reads the clock is a function of them.
     `watermark` (ms) holds after the last row; `row_watermarks[i]` held before row i, None when it was `watermark`
-    throughout; `since` held before the whole batch. `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
+    throughout; `since` held before the whole batch; `steps` are watermarks that held before rows which are elsewhere (sorted;
+    None: there are none). `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
     that each comes from: NO_OFFSET where others come from it, too, None where nobody knows. `memo` keeps what several
     consumers compute from these rows (expressions by digest, distinct values)."""
 
@@ -59,6 +60,7 @@ class Batch:
     offsets: IntArray | None = field(default=None, compare=False)
     memo: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
     since: int = MIN_WATERMARK
+    steps: IntArray | None = None
 
     def column(self, name: str) -> pa.Array:
         return self.columns[self.schema.index(name)]
@@ -72,8 +74,8 @@ class Batch:
     def watermarks_before(self, instants: IntArray) -> IntArray:
         """The watermark that held when the one came that reached each of these instants: what fires then goes out before
         that one, so that an operator behind it still takes rows of what the new one ends."""
-        rows = np.empty(0, np.int64) if self.row_watermarks is None else self.row_watermarks
-        steps = np.unique(np.concatenate([[self.since], rows, [self.watermark]]))
+        known = [np.array([self.since, self.watermark]), self.row_watermarks, self.steps]
+        steps = np.unique(np.concatenate([k for k in known if k is not None]))
         at = np.searchsorted(steps, instants)
         return np.where(at > 0, steps[np.maximum(at - 1, 0)], instants - 1)
 
@@ -114,7 +116,13 @@ class Batch:
             kinds=None if self.kinds is None else self.kinds[start:end],
             offsets=None if self.offsets is None else self.offsets[start:end],
             memo={},
-        )
+        )._with_its_steps()
+
+    def _with_its_steps(self) -> Batch:
+        if self.steps is None:
+            return self
+        low, high = np.searchsorted(self.steps, [self.since, self.watermark])
+        return replace(self, steps=self.steps[low:high])
 
     def tick(self, schema: Schema) -> Batch:
         """An empty batch of `schema` with this one's time."""
@@ -159,7 +167,14 @@ def concat(batches: Sequence[Batch]) -> Batch:
         kinds=kinds,
         offsets=None,
         memo={},
+        steps=joined_steps([b.steps for b in batches]),
     )
+
+
+def joined_steps(steps: Sequence[IntArray | None]) -> IntArray | None:
+    """Those of several batches, for `Batch.steps`."""
+    known = [s for s in steps if s is not None]
+    return np.unique(np.concatenate(known)) if known else None
 
 
 def named(schema: Schema, names: Sequence[str]) -> Schema:

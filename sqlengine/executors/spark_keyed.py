@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from sqlengine.batch import MIN_WATERMARK, Batch, concat, empty
+from sqlengine.batch import MIN_WATERMARK, Batch, concat, empty, joined_steps
 from sqlengine.executors.spark_worker import (
     AT_THE_END,
     CHUNK,
@@ -127,8 +127,12 @@ def _inputs(held: _Held, arrived: Iterable[Arrived]) -> list[tuple[int, Batch]]:
 def _timed(times: ShardTimes, batch: Batch) -> Batch:
     """The stateless stage knew the watermark from its chunk alone: here it meets those of all shards so far."""
     since = times.watermark
-    before, after = times.advance(batch.origin, batch.watermarks(), batch.watermark)
-    return replace(batch, row_watermarks=before, watermark=after, since=since, origin="")
+    steps = np.empty(0, np.int64) if batch.steps is None else batch.steps
+    told = np.concatenate([batch.watermarks(), steps])
+    before, after = times.advance(batch.origin, told, batch.watermark)
+    before, steps = before[: batch.num_rows], before[batch.num_rows :]
+    timed = replace(batch, row_watermarks=before, watermark=after, since=since, origin="")
+    return replace(timed, steps=None if batch.steps is None else steps)
 
 
 def _together(batches: Sequence[Batch]) -> Batch:
@@ -136,7 +140,10 @@ def _together(batches: Sequence[Batch]) -> Batch:
     whole = concat([b for b in batches if b.num_rows] or batches[:1])
     if whole.row_watermarks is not None:
         whole = whole.take(np.argsort(whole.row_watermarks, kind="stable"))
-    return replace(whole, watermark=max(b.watermark for b in batches), since=min(b.since for b in batches))
+    steps = joined_steps([b.steps for b in batches])
+    return replace(
+        whole, watermark=max(b.watermark for b in batches), since=min(b.since for b in batches), steps=steps
+    )
 
 
 def _ticks(held: _Held, step: Step) -> list[tuple[int, Batch]]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, joined_steps
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
@@ -196,10 +196,12 @@ def frames_of(plan: SparkPlan, step: Step, stage: int, sender: int, at: At, outp
             continue
         origin = at[1] if stage == STATELESS else ""
         partition = _partitions(batch, exchange.keys, step.partitions, sender if stage != STATELESS else 0)
+        told = [batch.steps, None if batch.row_watermarks is None else np.unique(batch.row_watermarks)]
+        steps = joined_steps(told)
         for p in range(step.partitions):
             rows = np.flatnonzero(partition == p)
-            if len(rows) or stage == STATELESS or sender == 0:
-                part = replace(batch.take(rows), watermark=batch.watermark, origin=origin)
+            if len(rows) or stage == STATELESS or sender == 0 or steps is not None:
+                part = replace(batch.take(rows), watermark=batch.watermark, origin=origin, steps=steps)
                 yield p, on_its_way(exchange.target), *at, sender, i, port, encode_batch(part)
 
 

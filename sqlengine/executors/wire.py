@@ -19,7 +19,7 @@ from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKET_HASH_VERSION, BUCKETS
 from sqlengine.state.table import BUCKET
 
-BATCH_FORMAT: Final = 3
+BATCH_FORMAT: Final = 4
 STATE_FILE_FORMAT: Final = 1
 
 _ABOUT = b"sqlengine.batch"
@@ -37,6 +37,7 @@ class _BatchAbout(msgspec.Struct):
     origin: str
     seed: int
     since: int
+    steps: bytes | None
 
 
 def encode_batch(batch: Batch) -> bytes:
@@ -50,6 +51,7 @@ def encode_batch(batch: Batch) -> bytes:
         batch.origin,
         batch.seed,
         batch.since,
+        None if batch.steps is None else _packed(batch.steps),
     )
     # Positions, not names: Spark never looks inside, and Arrow allows equal names anyway.
     names, columns = [str(i) for i in range(len(batch.columns))], list(batch.columns)
@@ -86,7 +88,17 @@ def decode_batch(data: bytes) -> Batch:
         about.seed,
         None if offsets is None else offsets.to_numpy(),
         since=about.since,
+        steps=None if about.steps is None else _unpacked(about.steps),
     )
+
+
+def _packed(steps: IntArray) -> bytes:
+    """Sorted numbers that are near each other."""
+    return zlib.compress(np.diff(steps, prepend=0).tobytes(), 1)
+
+
+def _unpacked(data: bytes) -> IntArray:
+    return np.cumsum(np.frombuffer(zlib.decompress(data), np.int64))
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ class MatchOperator:
             self._ticks = np.array([batch.watermark])
         else:
             self._ticks = np.maximum.accumulate(np.append(batch.row_watermarks[1:], batch.watermark))
+        if self._by_event and batch.steps is not None:
+            self._ticks = np.union1d(self._ticks, batch.steps[batch.steps < batch.watermark])
 
     def _expire(self, run: Run, time: int) -> None:
         """Time comes to `time` for one key."""

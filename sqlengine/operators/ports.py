@@ -47,5 +47,9 @@ class PortTimes:
             return batch
         before = None if batch.row_watermarks is None else np.minimum(batch.row_watermarks, others)
         return replace(
-            batch, watermark=min(batch.watermark, others), row_watermarks=before, since=min(batch.since, others)
+            batch,
+            watermark=min(batch.watermark, others),
+            row_watermarks=before,
+            since=min(batch.since, others),
+            steps=None if batch.steps is None else np.minimum(batch.steps, others),
         )
