@@ -137,13 +137,12 @@ def _timed(times: ShardTimes, batch: Batch) -> Batch:
 
 def _together(batches: Sequence[Batch]) -> Batch:
     """What the partitions of a stage made of one chunk; one behind the other where the time is the same."""
-    whole = concat([b for b in batches if b.num_rows] or batches[:1])
-    if whole.row_watermarks is not None:
+    made = [b for b in batches if b.num_rows]
+    whole = concat(made or batches[:1])
+    if len(made) > 1 and whole.row_watermarks is not None:
         whole = whole.take(np.argsort(whole.row_watermarks, kind="stable"))
     steps = joined_steps([b.steps for b in batches])
-    return replace(
-        whole, watermark=max(b.watermark for b in batches), since=min(b.since for b in batches), steps=steps
-    )
+    return replace(whole, watermark=max(b.watermark for b in batches), since=min(b.since for b in batches), steps=steps)
 
 
 def _ticks(held: _Held, step: Step) -> list[tuple[int, Batch]]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from planner.logical import LogicalPlan, Scan, Stateful, Union, Values
 from planner.physical import PhysicalNode, PhysicalPlan
+from planner.rule_sets import RulesPlan
+from planner.scalar import Call, walk
 from sqlengine.executors.spark_fragment import Fragment, Input
 from sqlengine.executors.spark_worker import STATELESS, Exchange
+
+_FIRST: Final = 1
+_WATERMARK: Final = "CURRENT_WATERMARK"
 
 
 @dataclass(frozen=True)
@@ -33,33 +39,40 @@ def cut_plan(plan: PhysicalPlan) -> CutPlan:
     outputs = {at: port for port, at in enumerate(crossings)} | {(sink, 0): port for port, sink in sinks.items()}
     stateless = [n for n in plan.in_order if stages[n.id] == STATELESS]
     sources = {n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)}
-    exchange = {
-        port: _exchange(plan.nodes[at[0]], at[1], source, stages[at[0]])
-        for port, (at, source) in enumerate(crossings.items())
-    }
-    behind = [p for p, e in exchange.items() if e.source == STATELESS]
-    places = tuple(crossings)
-    reach = {port: tuple(s for s, f in sources.items() if _feeds(f, places[port])) for port in behind}
+    exchange = {port: _exchange(plan, at, source, stages) for port, (at, source) in enumerate(crossings.items())}
+    fed = [(port, at) for port, at in enumerate(crossings) if exchange[port].source == STATELESS]
+    reach = {port: tuple(s for s, f in sources.items() if _feeds(f, at)) for port, at in fed}
     last = max(stages.values(), default=STATELESS)
     keyed = tuple(_keyed(plan, stages, number, crossings, outputs) for number in range(1, last + 1))
     return CutPlan(sources, keyed, exchange, reach, sinks)
 
 
 def _stages(plan: PhysicalPlan) -> dict[str, int]:
-    """The stage of each node: that of what feeds it, and one more where its rows are exchanged."""
+    """The stage of each node: that of what feeds it, and one more where its rows are exchanged. A task that reads a part of
+    a source knows the watermark of that part alone: who asks for it stands behind an exchange, too."""
     stages: dict[str, int] = {}
     fed: dict[str, int] = {}
     for node in plan.in_order:
-        stages[node.id] = fed.get(node.id, STATELESS) + isinstance(node.plan, Stateful)
+        stage = fed.get(node.id, STATELESS) + isinstance(node.plan, Stateful)
+        stages[node.id] = max(stage, _FIRST) if _WATERMARK in _functions(node.plan) else stage
         for edge in node.outgoing:
             fed[edge.target] = max(fed.get(edge.target, STATELESS), stages[node.id])
     return stages
 
 
-def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[Input, int]:
-    """Inputs that another stage feeds, and which one, in the order of what feeds them."""
+def _functions(plan: LogicalPlan | RulesPlan) -> frozenset[str]:
+    """Names of all functions that are called."""
+    if isinstance(plan, LogicalPlan):
+        return plan.functions
+    rules = plan.rules.values()
+    called = (e for r in rules for e in (r.predicate, *(e for route in r.routes for _, e in route.items)))
+    return frozenset(n.function for e in called for n in walk(e) if isinstance(n, Call))
+
+
+def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[Input, PhysicalNode]:
+    """Inputs that another stage feeds, and which node there, in the order of those."""
     edges = ((n, e) for n in plan.in_order for e in n.outgoing if e.target in plan.nodes)
-    return {(e.target, e.target_port): stages[n.id] for n, e in edges if stages[e.target] != stages[n.id]}
+    return {(e.target, e.target_port): n for n, e in edges if stages[e.target] != stages[n.id]}
 
 
 def _source(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[Input, int]) -> Fragment:
@@ -96,8 +109,12 @@ def _feeds(fragment: Fragment, at: Input) -> bool:
     return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
 
 
-def _exchange(target: PhysicalNode, port: int, source: int, stage: int) -> Exchange:
-    assert isinstance(target.plan, LogicalPlan)
-    # Rows that need no exchange but meet rows that did, in a union, stay where they are; those of sources have no place yet.
-    keys = target.plan.exchange(port)
-    return Exchange(keys, target.plan.inputs[port].schema, source=source, target=stage)
+def _exchange(plan: PhysicalPlan, at: Input, source: PhysicalNode, stages: Mapping[str, int]) -> Exchange:
+    target, port = plan.nodes[at[0]].plan, at[1]
+    if isinstance(target, LogicalPlan):
+        # Rows without an exchange that meet others behind one, in a union, stay where they are.
+        keys, schema = target.exchange(port), target.inputs[port].schema
+    else:
+        assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
+        keys, schema = None, source.plan.schema
+    return Exchange(keys, schema, source=stages[source.id], target=stages[at[0]])

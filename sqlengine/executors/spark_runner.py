@@ -7,7 +7,6 @@ same sinks as the embedded executor, a batch of Spark being their epoch. See `sp
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -16,13 +15,14 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from parser.errors import ExecutionError, SqlError, UnsupportedError
+from parser.errors import SqlError, UnsupportedError
 from planner.logical import LogicalPlan
 from planner.logical import Sink as SinkPlan
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
+from planner.settings import is_batch
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
@@ -32,15 +32,12 @@ from sqlengine.executors.failures import GaveUp, RowsFailed, SinkFailed
 from sqlengine.executors.spark import SparkRunner
 from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_plan import CutPlan, cut_plan
-from sqlengine.executors.spark_session import require_spark, spark_session
+from sqlengine.executors.spark_session import OwnSpark, Spark, require_spark
 from sqlengine.executors.spark_sources import DriverSources, SourceStage, Work, factory_for, to_table
 from sqlengine.executors.spark_worker import SparkPlan
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT
 from sqlengine.results import ResultSink
 from udf.user import is_user
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # A batch takes works until it has so many bytes: what a keyed stage has to hold at once.
 BYTES_PER_BATCH: Final = 256 << 20
@@ -48,19 +45,23 @@ BYTES_PER_BATCH: Final = 256 << 20
 
 @contextmanager
 def spark_runner(data: Path, rows_per_turn: int = 4096) -> Iterator[ScriptRunner]:
-    """A runner whose topics live in `data`, as do state and compiled patterns while it runs. Uses the Spark session that
-    is active, else starts one on all cores of this machine with the first statement that needs it, and stops it.
-    ServiceError where Spark or Java is missing."""
+    """A runner on Spark whose topics live in `data`. ServiceError where Spark or Java is missing."""
     require_spark()
+    with script_runner(data, rows_per_turn, OwnSpark()) as runner:
+        yield runner
+
+
+@contextmanager
+def script_runner(data: Path, rows_per_turn: int, spark: Spark) -> Iterator[ScriptRunner]:
+    """A runner whose topics live in `data`, as do state and compiled patterns while it runs."""
     clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
     with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
         environment = Environment(broker, clock, f"script-{time.time_ns()}", memory=Memory())
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
-        runner = ScriptRunner(environment, folder, rows_per_turn)
         try:
-            yield runner
+            yield ScriptRunner(environment, folder, rows_per_turn, spark)
         finally:
-            runner.close()
+            spark.close()
             shutil.rmtree(folder)
 
 
@@ -69,11 +70,11 @@ class ScriptRunner:
     begins anew. The rows are those of the embedded executor; where a result depends on how shards interleave, shards take
     turns of `rows_per_turn` here as there."""
 
-    def __init__(self, environment: Environment, folder: Path, rows_per_turn: int) -> None:
+    def __init__(self, environment: Environment, folder: Path, rows_per_turn: int, spark: Spark) -> None:
         self._environment = environment
         self._folder = folder
         self._rows_per_turn = rows_per_turn
-        self._own: SparkSession | None = None
+        self._spark = spark
         self._runs = 0
         # Sinks take epochs that only grow, also over statements that write to one table.
         self._epoch = 0
@@ -87,9 +88,10 @@ class ScriptRunner:
         _check(cut, self._patterns)
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         with ExitStack() as stack:
-            sources = stack.enter_context(closing(DriverSources(plan, self._environment, self._rows_per_turn)))
+            opened = DriverSources(plan, self._environment, self._rows_per_turn, is_batch(settings))
+            sources = stack.enter_context(closing(opened))
             outlet = Outlet(plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1)
-            spark = self._spark()
+            spark = self._spark.session()
             self._runs += 1
             state = self._folder / f"run-{self._runs}"
             cores = spark.sparkContext.defaultParallelism
@@ -98,7 +100,7 @@ class ScriptRunner:
             runner = SparkRunner(
                 spark, {1: spark_plan}, 1, state.as_uri(), outlet.deliver, cores, clock=self._environment.clock
             )
-            with _task_errors():
+            with self._spark.errors():
                 for batch, (works, end) in enumerate(_batches(sources.works())):
                     self._epoch += 1
                     runner.run(spark.createDataFrame(to_table(works)), batch, end=end)
@@ -115,18 +117,6 @@ class ScriptRunner:
             opened[name] = ResultSink(emit) if table is None else open_sink(table, self._environment)
             stack.callback(opened[name].close)
         return opened
-
-    def _spark(self) -> SparkSession:
-        from pyspark.sql import SparkSession
-
-        active = SparkSession.getActiveSession()
-        if active is None:
-            active = self._own = spark_session("sqlengine", cores=len(os.sched_getaffinity(0)))
-        return active
-
-    def close(self) -> None:
-        if self._own is not None:
-            self._own.stop()
 
 
 def planned(
@@ -214,22 +204,3 @@ class Outlet:
             yield
         except SqlError as error:
             raise SinkFailed(self.plan.sinks[name], error) from error
-
-
-@contextmanager
-def _task_errors() -> Iterator[None]:
-    """What a task raised, without the way that it came."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        raise ExecutionError("a task failed on Spark", detail=_cause(str(error))) from error
-
-
-def _cause(trace: str) -> str:
-    """The last line that Python wrote, and of our own errors their text alone."""
-    lines = [line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")]
-    kind, _, text = (lines or [""])[-1].partition(": ")
-    return text if "parser.errors." in kind else f"{kind}: {text}"

@@ -7,12 +7,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from parser.errors import ServiceError
+from parser.errors import ExecutionError, ServiceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,3 +80,51 @@ def _stdout_to_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, _STDOUT)
         os.close(kept)
+
+
+class Spark(Protocol):
+    """What a script runs on."""
+
+    def session(self) -> SparkSession: ...
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Where tasks run: what one raised comes as an SqlError."""
+
+    def close(self) -> None: ...
+
+
+class OwnSpark:
+    """The session that is active, else one on all cores of this machine, which starts with the first statement that needs
+    it and stops with the script."""
+
+    def __init__(self) -> None:
+        self._own: SparkSession | None = None
+
+    def session(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        active = SparkSession.getActiveSession()
+        if active is None:
+            active = self._own = spark_session("sqlengine", cores=len(os.sched_getaffinity(0)))
+        return active
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            raise ExecutionError("a task failed on Spark", detail=_cause(str(error))) from error
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.stop()
+
+
+def _cause(trace: str) -> str:
+    """The last line that Python wrote, and of our own errors their text alone."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")]
+    kind, _, text = (lines or [""])[-1].partition(": ")
+    return text if "parser.errors." in kind else f"{kind}: {text}"

@@ -25,7 +25,7 @@ from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.inputs import looked_up
-from sqlengine.executors.sources import RunningSource
+from sqlengine.executors.sources import RunningSource, check_bounded
 from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_worker import Piece, Place, Step, TaskContext
 from sqlengine.executors.wire import decode_batch, encode_batch
@@ -34,6 +34,11 @@ from sqlengine.executors.wire import decode_batch, encode_batch
 _READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
 # No work has more batches: the turns of a shard's works do not overlap.
 _TURNS: Final = 1 << 20
+_HINTS: Final = {
+    "topic": "'scan.bounded.mode' = 'latest-offset' reads what is there now",
+    "filesystem": "leave out 'source.follow' and 'source.monitor-interval' to read what is there now",
+    "datagen": "'number-of-rows' = '…' gives it an end",
+}
 # Tables that are looked up are read before all others: their turns come first.
 _OTHERS: Final = 1 << 56
 
@@ -78,7 +83,9 @@ class DriverSources:
     """The sources of a plan, open in the driver. `places` are the shards' names on the way, by source: they sort as the
     embedded executor takes its turns."""
 
-    def __init__(self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int) -> None:
+    def __init__(
+        self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int, in_batch_mode: bool = False
+    ) -> None:
         self._rows_per_turn = rows_per_turn
         self._running: dict[str, RunningSource] = {}
         self.places: dict[str, dict[str, str]] = {}
@@ -87,7 +94,7 @@ class DriverSources:
         try:
             for name, scan in scans.items():
                 self._running[name] = running = RunningSource(scan, open_source(scan.table, environment))
-                _check_bounded(running)
+                check_bounded([running]) if in_batch_mode else _check_bounded(running)
                 self._name(name, running.begin())
         except BaseException:
             self.close()
@@ -154,9 +161,9 @@ class DriverSources:
 def _check_bounded(running: RunningSource) -> None:
     table = running.scan.table
     if not running.source.bounded:
-        hint = "'scan.bounded.mode' = 'latest-offset' reads what is there now" if table.connector == "topic" else None
         raise UnsupportedError(
-            f"table '{table.display}' has no end, and input without end is not supported on Spark yet", hint=hint
+            f"table '{table.display}' has no end, and input without end is not supported on Spark yet",
+            hint=_HINTS.get(table.connector, "leave out --on spark: the embedded executor runs it"),
         )
 
 

@@ -195,7 +195,7 @@ def frames_of(plan: SparkPlan, step: Step, stage: int, sender: int, at: At, outp
                 yield sender, stage, *at, sender, i, port, encode_batch(batch)
             continue
         origin = at[1] if stage == STATELESS else ""
-        partition = _partitions(batch, exchange.keys, step.partitions, sender if stage != STATELESS else 0)
+        partition = _partitions(batch, exchange.keys, step.partitions, sender)
         told = [batch.steps, None if batch.row_watermarks is None else np.unique(batch.row_watermarks)]
         steps = joined_steps(told)
         for p in range(step.partitions):

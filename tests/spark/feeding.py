@@ -110,7 +110,7 @@ class Told:
 
 
 def spark_plan(case: Fed, name: str, patterns: Path) -> SparkPlan:
-    return planned(cut_plan(case.plan), _places(case), name, patterns, rows_per_turn=10)
+    return planned(cut_plan(case.plan), _places(case), name, patterns, rows_per_turn=100)
 
 
 def works(case: Fed, turns: Iterable[int]) -> list[Work]:

@@ -1,9 +1,10 @@
-"""What Spark does for a plan, in this process: tables instead of its frames, a list for each partition. Every stage runs as
-in a worker; nothing starts a JVM."""
+"""What Spark does for a plan, in this process: tables instead of its frames, one for each partition. Every stage runs as in
+a worker; nothing starts a JVM."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,37 +17,45 @@ Map = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class Frames:
-    """A frame of Spark: a table for each partition."""
+    """A frame of Spark, with what is asked of one."""
 
     parts: tuple[pa.Table, ...]
 
-    def mapInArrow(self, run: Map, schema: str) -> Frames:
-        assert schema.split(",")[0] == "partition int"
+    def mapInArrow(self, run: Map, schema: str) -> Frames:  # noqa: N802
+        assert [c.split()[0] for c in schema.split(", ")] == FRAME.names
         return Frames(tuple(pa.Table.from_batches(run(iter(p.to_batches())), FRAME) for p in self.parts))
 
-    def unionByName(self, other: Frames) -> Frames:
+    def unionByName(self, other: Frames) -> Frames:  # noqa: N802
         return Frames((*self.parts, *other.parts))
 
-    def repartitionById(self, count: int, column: str) -> Frames:
-        """Blocks come in no order: those of the last partition first."""
+    def repartitionById(self, count: int, column: str) -> Frames:  # noqa: N802
+        """Blocks come in no order: here those of the last partition first."""
         whole = pa.concat_tables(reversed(self.parts))
         return Frames(tuple(whole.filter(pc.equal(whole[column], p)) for p in range(count)))
 
-    def toArrow(self) -> pa.Table:
+    def toArrow(self) -> pa.Table:  # noqa: N802
         return pa.concat_tables(self.parts)
 
 
+@dataclass(frozen=True)
 class Staged:
-    """A session of Spark whose frames have `partitions` parts."""
+    """A session of Spark whose frames have so many parts."""
 
-    def __init__(self, partitions: int = 2) -> None:
-        self.defaultParallelism = partitions
+    defaultParallelism: int = 3  # noqa: N815
 
     @property
-    def sparkContext(self) -> Staged:
+    def sparkContext(self) -> Staged:  # noqa: N802
         return self
 
-    def createDataFrame(self, table: pa.Table) -> Frames:
-        """Rows in runs, as Spark cuts them."""
+    def createDataFrame(self, table: pa.Table) -> Frames:  # noqa: N802
         size = -(-table.num_rows // self.defaultParallelism)
         return Frames(tuple(table.slice(n * size, size) for n in range(self.defaultParallelism)))
+
+    def session(self) -> Staged:
+        return self
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        yield
+
+    def close(self) -> None: ...
