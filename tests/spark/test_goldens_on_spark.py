@@ -19,13 +19,12 @@ from tests.sql.golden import FOLDER, Answer, Collected, Script, answers, left_in
 Open = Callable[[Path], AbstractContextManager[Runner]]
 
 AREAS = ("aggregates", "batch", "changelog", "groups", "joins", "match", "ranks", "scenarios", "windows")
-MANY = {
-    *("aggregates/retraction", "batch/results", "joins/regular", "joins/subqueries", "match/patterns", "match/values"),
-    *("scenarios/risk", "scenarios/security", "scenarios/sensors", "scenarios/shop"),
-    *("windows/combined", "windows/late_rows_session", "windows/late_rows_shared", "windows/session_tvf"),
+QUICK = {
+    *("batch/order", "changelog/sinks", "groups/set_operations", "joins/temporal", "joins/versions", "match/time"),
+    *("ranks/by_time", "windows/cascade", "windows/cascade_gap", "windows/emit", "windows/proctime"),
 }
 ALL = [
-    pytest.param(s, id=s.name, marks=[pytest.mark.slow] if s.name in MANY else [])
+    pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow])
     for s in scripts()
     if s.path.parent.name in AREAS
 ]

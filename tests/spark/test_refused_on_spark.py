@@ -1,0 +1,61 @@
+"""What Spark cannot run is refused by name, with what to do instead, before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlengine.executors.spark_runner import script_runner
+from sqlengine.script import script_library
+from sqlengine.session import Session
+from tests.spark.scripting import Collected
+from tests.spark.staged import Staged
+
+_NO_END = "table 't' has no end, and input without end is not supported on Spark yet"
+_TABLE = "CREATE TEMPORARY TABLE t (v INT) WITH ({}); SELECT v FROM t;"
+REFUSED = {
+    "a file that grows": (
+        _TABLE.format("'connector' = 'filesystem', 'path' = '.', 'format' = 'json', 'source.follow' = 'true'"),
+        _NO_END,
+        "leave out 'source.follow'",
+    ),
+    "made up rows": (_TABLE.format("'connector' = 'datagen'"), _NO_END, "'number-of-rows' = '…' gives it an end"),
+    "a topic": (
+        _TABLE.format("'connector' = 'topic', 'topic' = 't', 'format' = 'json', 'topic.auto-create' = 'true'"),
+        _NO_END,
+        "'scan.bounded.mode' = 'latest-offset' reads what is there now",
+    ),
+    "batch mode": (
+        "SET 'execution.runtime-mode' = 'batch';" + _TABLE.format("'connector' = 'datagen'"),
+        "table 't' has no end, and batch mode waits for it",
+        "'streaming'",
+    ),
+    "a user's function": (
+        "CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON; SELECT twice(1);",
+        "the function mine.twice of a user cannot be called on Spark yet",
+        "leave out --on spark",
+    ),
+}
+MODULE = """
+from sqlengine import udf
+
+@udf
+def twice(x: int) -> int:
+    return 2 * x
+"""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(tmp_path: Path, name: str) -> None:
+    text, message, hint = REFUSED[name]
+    (tmp_path / "mine.py").write_text(MODULE)
+    collected = Collected(text)
+    with (
+        script_runner(tmp_path / "data", 100, Staged()) as runner,
+        script_library(tmp_path / "data", str(tmp_path / "s.sql")) as library,
+    ):
+        Session(runner, collected, library=library).run(text)
+    (error,) = collected.outcome.errors.values()
+    assert message in error
+    assert hint in error
