@@ -26,6 +26,7 @@ from planner.binder.scope import Context, Load
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
+from planner.nothing import answered
 from planner.ranking import ranked
 from planner.settings import configured
 from planner.zones import in_zone
@@ -58,7 +59,7 @@ def bind(
         bound = _bind(statement, context)
         if not isinstance(bound, tuple):
             return bound
-        found = (in_batch(s) if context.batch else ranked(s) for s in bound)
+        found = (in_batch(s) if context.batch else ranked(answered(s)) for s in bound)
         return tuple(configured(in_zone(s, context.zone), settings) for s in found)
     except RecursionError:
         raise too_deep(statement.position) from None
