@@ -8,6 +8,7 @@ from dataclasses import replace
 from planner.logical import (
     BinaryJoin,
     Filter,
+    Join,
     JoinKind,
     LogicalPlan,
     Over,
@@ -91,6 +92,11 @@ def of_windows(rank: Rank) -> Rank:
     if bounds is None:
         return rank
     return WindowRank(rank.input, rank.partition, rank.order, rank.start, rank.end, rank.rank_name, bounds)
+
+
+def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:
+    """The join of two inputs that have no name in common: window by window where its condition says so."""
+    return window_join(left, right, kind, condition) or Join(left, right, kind, condition)
 
 
 def window_join(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> WindowJoin | None:

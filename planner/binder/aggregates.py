@@ -15,7 +15,7 @@ from planner.binder.calls import function_call, time_kept, user_arguments, user_
 from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
-from planner.binder.subqueries import Subqueries
+from planner.binder.subqueries import GroupedSubqueries, Subqueries
 from planner.catalog import Catalog, Function
 from planner.logical import (
     WINDOW_COLUMNS,
@@ -82,7 +82,8 @@ class Grouping:
         self.overs = overs
         self.context = context
         self.subqueries = subqueries
-        self.place = Place(context, scope, "SELECT", self._special, subqueries)
+        self.inside = Subqueries(scope, context, subqueries.bind_query, "inside")  # those of keys and arguments
+        self.place = Place(context, scope, "SELECT", self._special, GroupedSubqueries(self.inside, subqueries))
         self.below: dict[str, Scalar] = {}  # columns that the aggregate reads
         self.keys: list[str] = []
         self.grouped: dict[str, ColumnRef] = {}  # digest of a grouped expression -> the aggregate's column
@@ -116,13 +117,12 @@ class Grouping:
         """Projection, aggregate, HAVING."""
         predicate = None
         if having is not None:
+            self.subqueries.asks_for_truth(having.this)
             predicate = self._above(bind_condition(having.this, self.place), having)
         items = tuple(self.below.items())
-        below = (
-            Project(self.input, items, self.context.salt((*self.below.values(), *self.varying)))
-            if items
-            else self.input
-        )
+        below = self.inside.join(self.input)
+        if items:
+            below = Project(below, items, self.context.salt((*self.below.values(), *self.varying)))
         plan = self.subqueries.join(self._aggregated(below), lambda e: self._above(e, having or exp.Select()))
         return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
 
@@ -182,7 +182,7 @@ class Grouping:
         windows = [e for e in expressions if window_groups.is_group_window(e)]
         if windows:
             self._legacy_window(windows)
-        place = Place(self.context, self.place.scope, "GROUP BY")
+        place = self._within("GROUP BY")
         bound = {id(e): bind_scalar(e, place) for e in expressions if not any(e is w for w in windows)}
         if not windows:
             self._found_window(list(bound.values()), single=len(sets) == 1)
@@ -307,11 +307,15 @@ class Grouping:
         self.results.add(column.name)
         return pool.column(column.name, column.type)
 
+    def _within(self, clause: str) -> Place:
+        """A place below the aggregate."""
+        return Place(self.context, self.place.scope, clause, subqueries=self.inside)
+
     def _named_window(self, window: str, node: exp.Expression) -> Window:
         return window_groups.group_window(window, node, Place(self.context, self.place.scope, "GROUP BY"))
 
     def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
-        name, argument = aggregate_argument(node, Place(self.context, self.place.scope, "an aggregate"))
+        name, argument = aggregate_argument(node, self._within("an aggregate"))
         kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
         try:
             result = bind_aggregate(name, kinds, grouped=condition is None and not self.grouped_by_all).result_type
@@ -323,7 +327,7 @@ class Grouping:
     def _user_aggregate(self, function: Function, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
         """Several arguments travel as one ROW."""
         refusals.check_arguments(node)
-        args, _, result = user_arguments(function, node, Place(self.context, self.place.scope, "an aggregate"))
+        args, _, result = user_arguments(function, node, self._within("an aggregate"))
         user = function.user
         if not user.deterministic:
             self.varying.append(Call(user.identity, args, result, False))
@@ -334,7 +338,7 @@ class Grouping:
     def _called(self, name: str, argument: Scalar | None, result: DataType, condition: exp.Expression | None) -> Scalar:
         predicate = None
         if condition is not None:
-            predicate = bind_condition(condition, Place(self.context, self.place.scope, "FILTER"))
+            predicate = bind_condition(condition, self._within("FILTER"))
         column = None if argument is None else self._column(argument, "argument")
         where = None if predicate is None else self._column(predicate, "filter")
         kind = None if argument is None else argument.type.as_attribute(TimeAttribute.NONE)

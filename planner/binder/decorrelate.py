@@ -48,7 +48,7 @@ def inner_columns(conditions: Sequence[Scalar]) -> tuple[ColumnRef, ...]:
 def pulled(plan: LogicalPlan, node: exp.Expression, *, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
     """The plan without what it says of the rows around it, and that as conditions over its columns and theirs; `repeats`:
     it does no harm if rows come more often than before. UnsupportedError where the two cannot be told apart."""
-    if not _correlated(plan):
+    if not is_correlated(plan):
         return plan, []
     match plan:
         case Filter():
@@ -62,11 +62,12 @@ def pulled(plan: LogicalPlan, node: exp.Expression, *, repeats: bool) -> tuple[L
             return _from_aggregate(plan, node)
         case Join():
             return _from_join(plan, node, repeats)
-    raise _too_entangled(node)
+    raise too_entangled(node)
 
 
-def _correlated(plan: LogicalPlan) -> bool:
-    return any(is_outer(e) for e in plan.expressions) or any(map(_correlated, plan.inputs))
+def is_correlated(plan: LogicalPlan) -> bool:
+    """Whether the plan reads a column from around the query that it stands for."""
+    return any(is_outer(e) for e in plan.expressions) or any(map(is_correlated, plan.inputs))
 
 
 def _from_project(plan: Project, node: exp.Expression, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
@@ -90,10 +91,10 @@ def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[Logical
     made: list[Scalar] = []
     for condition in conditions:
         if not isinstance(condition, Call) or condition.function not in EQUALITIES:
-            raise _too_entangled(node)
+            raise too_entangled(node)
         inner = [a for a in condition.args if not is_outer(a)]
         if len(inner) != 1:
-            raise _too_entangled(node)
+            raise too_entangled(node)
         name = inner[0].name if isinstance(inner[0], ColumnRef) else ""
         if not name:
             (name,) = distinct_names(("correlated",), (*items, *plan.schema.names))
@@ -110,7 +111,7 @@ def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[Logical
     """What an outer, semi- or anti-join says of its left side holds for its result, too. A semi-join is an inner one
     where repeats do no harm."""
     if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
-        raise _too_entangled(node)
+        raise too_entangled(node)
     left, conditions = pulled(plan.left, node, repeats=repeats)
     right, others = pulled(plan.right, node, repeats=repeats or plan.kind.is_semi)
     parts = list(parts_of(plan.condition))
@@ -118,7 +119,7 @@ def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[Logical
     moved = [*others, *(p for p in parts if is_outer(p))]
     kind = JoinKind.INNER if moved and repeats and plan.kind is JoinKind.SEMI else plan.kind
     if moved and kind is not JoinKind.INNER:
-        raise _too_entangled(node)
+        raise too_entangled(node)
     condition = conjunction(own) if own else Literal(True, BOOLEAN.with_nullable(False))
     return replace(plan, left=left, right=right, kind=kind, condition=condition), [*conditions, *moved]
 
@@ -127,7 +128,8 @@ def _renamed(expression: Scalar, names: Mapping[str, Scalar]) -> Scalar:
     return replace_where(expression, lambda e: names.get(e.name) if isinstance(e, ColumnRef) else None)
 
 
-def _too_entangled(node: exp.Expression) -> UnsupportedError:
+def too_entangled(node: exp.Expression) -> UnsupportedError:
+    """Says that a subquery cannot be told apart from the query around it."""
     return UnsupportedError(
         "this subquery reads the query around it in a way that is not supported",
         detail="what it reads must stand in conditions of its WHERE, and in equalities below an aggregate",

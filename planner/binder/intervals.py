@@ -125,6 +125,8 @@ def _time(join: Join, value: Scalar) -> tuple[str, int] | None:
         value = a
     if not isinstance(value, ColumnRef):
         return None
-    side = join.left if value.name in join.left.schema else join.right
+    side = next((i for i in join.inputs if value.name in i.schema), None)
+    if side is None:  # a column of the query around
+        return None
     kind = side.schema.type(value.name)
     return (value.name, offset) if kind.is_rowtime or kind.is_proctime else None

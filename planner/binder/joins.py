@@ -2,46 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.binder import literals, pool, temporals
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from planner.binder import domains, join_subqueries, literals, pool, temporals
 from planner.binder.calls import function_call
 from planner.binder.decorrelate import outward, pulled
 from planner.binder.scalars import bind_condition
 from planner.binder.scope import Context, Field, Outer, Place, Scope, distinct_names
+from planner.binder.subqueries import BindQuery
 from planner.logical import Join, JoinKind, LogicalPlan, Project, parts_of
 from planner.rewrite import conjunction, references
 from planner.scalar import ColumnRef, Scalar
 from planner.settings import duration_ms
-from planner.window_roles import window_join
+from planner.window_roles import made
 
 # A plan, and the columns of it that can be named.
 Relation = tuple[LogicalPlan, Scope]
 BindRelation = Callable[[exp.Expression, Context], Relation]
+
+
+class Binders(NamedTuple):
+    """How what stands in FROM, and how queries are bound."""
+
+    relation: BindRelation
+    query: BindQuery
+
+
 TRUE = literals.boolean(True)
 
 
-def join(left: Relation, node: exp.Join, context: Context, relation: BindRelation, ttls: Mapping[str, int]) -> Relation:
-    """`left` joined to what `node` names; `relation` binds that. `ttls`: how long rows of relations are kept, in ms."""
-    right, moved = _right(left, node, context, relation)
+def join(left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: Mapping[str, int]) -> Relation:
+    """`left` joined to what `node` names. `ttls`: how long rows of relations are kept, in ms."""
+    _check(node)
+    right, moved = _right(left, node, context, bind.relation)
     kind = JoinKind(node.args.get("side") or "INNER")
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
+    plain, asking = join_subqueries.parts(node.args["on"]) if node.args.get("on") is not None else ([], [])
+    place = Place(context, both, "ON")
     parts = [*moved, *(function_call("=", pair, node) for pair in shared.values())]
-    if node.args.get("on") is not None:
-        parts += parts_of(bind_condition(node.args["on"], Place(context, both, "ON")))
-    condition = conjunction(parts) if parts else TRUE
-    time = temporals.version_of(node)
-    if time is None:
-        plan = made(left[0], right[0], kind, condition)
-    else:
-        plan = temporals.made(left[0], right[0], kind, condition, time, left[1], context)
+    parts += [c for p in plain for c in parts_of(bind_condition(p, place))]
+    plans = left[0], right[0]
+    if asking and kind is not JoinKind.INNER:
+        beside = join_subqueries.Beside.of(left[1], right[1], context, bind.query)
+        parts += beside.conditions(asking, place)
+        plans = beside.joined(*plans)
+    plan = _joined(plans, kind, conjunction(parts) if parts else TRUE, node, (left[1], context))
     if isinstance(plan, Join):
         plan = replace(plan, ttls_ms=(_ttl(left[1], ttls), _ttl(right[1], ttls)))
+    if asking:
+        plan = join_subqueries.filtered(plan, both, asking if kind is JoinKind.INNER else [], context, bind.query)
+        plan = join_subqueries.only(plan, (*left[0].schema.names, *right[0].schema.names))
     return _merged(plan, kind, (left[1], right[1]), shared, node) if shared else (plan, typed(both, plan))
+
+
+def _joined(
+    plans: tuple[LogicalPlan, LogicalPlan], kind: JoinKind, condition: Scalar, node: exp.Join, left: tuple[Scope, Context]
+) -> LogicalPlan:
+    time = temporals.version_of(node)
+    return made(*plans, kind, condition) if time is None else temporals.made(*plans, kind, condition, time, *left)
+
+
+def _check(node: exp.Join) -> None:
+    """PlanError where a condition stands behind a join that has none."""
+    conditions = [node.args[k] for k in ("on", "using") if node.args.get(k)]
+    word = node.args.get("method") or (node.args.get("kind") == "CROSS" and "CROSS")
+    if conditions and word in ("NATURAL", "CROSS"):
+        hint = "leave out the condition, or write JOIN … ON"
+        raise PlanError(f"{word} JOIN takes no condition", hint=hint, position=position_of(node))
 
 
 def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelation) -> tuple[Relation, list[Scalar]]:
@@ -73,18 +107,18 @@ def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
     return ttls.get(names.pop()) if len(names) == 1 else None
 
 
-def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:
-    """The join of two inputs that have no name in common."""
-    return window_join(left, right, kind, condition) or Join(left, right, kind, condition)
-
-
 def _lateral(
     left: Relation, node: exp.Lateral, context: Context, relation: BindRelation
 ) -> tuple[Relation, list[Scalar]]:
     """LATERAL (SELECT …): the query without what it says of the rows on its left, and that as conditions."""
     named = exp.Subquery(this=node.this.this, alias=node.args.get("alias"))
     plan, scope = relation(named, replace(context, outer=Outer(left[1], context.outer)))
-    below, conditions = pulled(plan, node, repeats=False)
+    conditions: Sequence[Scalar]
+    try:
+        below, conditions = pulled(plan, node, repeats=False)
+    except UnsupportedError:
+        found, _, conditions = domains.over_domain(plan, (), node)
+        below = domains.within(found, left[0], lambda e: e)
     right, scope = apart((below, scope), left[0])
     names = dict(zip(below.schema.names, right.schema.names, strict=True))
     return (right, scope), [outward(c, names) for c in conditions]

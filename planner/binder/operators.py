@@ -84,10 +84,9 @@ def _operator(node: exp.Expression, place: Place) -> Scalar:
 def _quantified(node: exp.Expression, left: Scalar, right: exp.Expression, place: Place) -> Scalar:
     """x < ANY (a, b) is x < a OR x < b; ALL is AND."""
     if not isinstance(right.this, exp.Tuple):
-        if (type(node), type(right)) in ((exp.EQ, exp.Any), (exp.NEQ, exp.All)):
-            found = bind_subquery(node, place)
-            return found if isinstance(node, exp.EQ) else function_call("NOT", (found,), node)
-        raise refusals.of_expression(right)
+        found = bind_subquery(node, place)
+        negated = isinstance(node, exp.NEQ) and isinstance(right, exp.All)
+        return function_call("NOT", (found,), node) if negated else found
     name = _OPERATORS[type(node)]
     tests = tuple([function_call(name, (left, bind_scalar(e, place)), node) for e in right.this.expressions])
     return tests[0] if len(tests) == 1 else function_call("AND" if isinstance(right, exp.All) else "OR", tests, node)

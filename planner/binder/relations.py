@@ -283,8 +283,15 @@ def _joined(
         if laterals.is_lateral_join(node, context.catalog):
             plan, scope = laterals.join(plan, scope, node, context)
         else:
-            plan, scope = joins.join((plan, scope), node, context, _relation, ttls)
+            _check_name(node.this, scope)
+            plan, scope = joins.join((plan, scope), node, context, joins.Binders(_relation, bind_query), ttls)
     return plan, scope
+
+
+def _check_name(node: exp.Expression, scope: Scope) -> None:
+    if node.alias_or_name and scope.has_relation((node.alias_or_name,)):
+        message = f"two relations of FROM are called '{node.alias_or_name}'"
+        raise PlanError(message, hint="give one another name with AS", position=position_of(node))
 
 
 def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:

@@ -8,29 +8,51 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, TimeAttribute
-from planner.binder import literals, pool, refusals
+from planner.binder import domains, literals, pool
 from planner.binder.calls import function_call
-from planner.binder.decorrelate import EQUALITIES, inner_columns, is_outer, outward, pulled
-from planner.binder.joins import made
+from planner.binder.decorrelate import (
+    EQUALITIES,
+    inner_columns,
+    is_correlated,
+    is_outer,
+    outward,
+    pulled,
+    too_entangled,
+)
 from planner.binder.scalars import BINDERS, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import OUTER, Context, Outer, Place, Query, Scope
 from planner.logical import AggregateCall, Filter, GroupAggregate, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, replace_where, substitute
 from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.window_roles import made
 
 BindQuery = Callable[[exp.Expression, Context], Query]
 _COUNT = BIGINT.with_nullable(False)
+# What is asked of any value where a comparison stands before ANY, and before ALL, of which that is the contrary.
+_QUANTIFIED: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.EQ: ("=", "<>"),
+    exp.NEQ: ("<>", "="),
+    exp.LT: ("<", ">="),
+    exp.LTE: ("<=", ">"),
+    exp.GT: (">", "<="),
+    exp.GTE: (">=", "<"),
+}
+# With which of the values that tells.
+_BOUNDS = {"<": ("MAX",), "<=": ("MAX",), ">": ("MIN",), ">=": ("MIN",), "<>": ("MIN", "MAX")}
 
 
 @dataclass(frozen=True)
 class Inner:
-    """A subquery without what it says of the rows around it: that is `conditions`; `values` are its columns."""
+    """A subquery without what it says of the rows around it: that is `conditions`; `values` are its columns. `alone`: it
+    says nothing of them. `before`: the plan with what it says."""
 
     plan: LogicalPlan
     values: tuple[Scalar, ...]
     conditions: tuple[Scalar, ...]
+    alone: bool = False
+    before: LogicalPlan | None = None
 
 
 @dataclass
@@ -41,15 +63,21 @@ class Subqueries:
     scope: Scope
     context: Context
     bind_query: BindQuery
+    prefix: str = "subquery"
     names: set[str] = field(default_factory=set)
-    _waiting: list[tuple[LogicalPlan, Scalar]] = field(default_factory=list)
+    # Of those that were bound, by their text.
+    values: dict[exp.Expression, Scalar] = field(default_factory=dict)
+    _waiting: list[tuple[LogicalPlan, JoinKind, Scalar]] = field(default_factory=list)
+    # Those of which only TRUE counts, as in the operands of an OR in WHERE.
+    _only_true: list[exp.Expression] = field(default_factory=list)
 
     def where(self, plan: LogicalPlan, node: exp.Expression) -> LogicalPlan:
         """The rows of `plan` for which a condition is TRUE. What needs no subquery is asked first."""
-        parts = list(_conjuncts(node))
+        parts = list(conjuncts_of(node))
         place = Place(self.context, self.scope, "WHERE", subqueries=self)
         plain = [p for p in parts if _asks(p) is None]
         if plain:
+            self.asks_for_truth(node)
             predicate = conjunction([bind_condition(p, place) for p in plain]) if len(plain) < len(parts) else None
             plan = self._filtered(plan, predicate if predicate is not None else bind_condition(node, place))
         for part in parts:
@@ -58,14 +86,26 @@ class Subqueries:
                 plan = self._among(plan, *asked, place)
         return plan
 
+    def asks_for_truth(self, node: exp.Expression) -> None:
+        """Says that a condition stands where FALSE and UNKNOWN are one."""
+        if isinstance(node, exp.And | exp.Or):
+            self.asks_for_truth(node.this)
+            self.asks_for_truth(node.args["expression"])
+        elif isinstance(node, exp.Paren):
+            self.asks_for_truth(node.this)
+        else:
+            self._only_true.append(node)
+
     def _filtered(self, plan: LogicalPlan, predicate: Scalar) -> LogicalPlan:
         return Filter(self.join(plan), predicate, self.context.salt((predicate,)))
 
     def join(self, plan: LogicalPlan, above: Callable[[Scalar], Scalar] = lambda e: e) -> LogicalPlan:
         """The plan with the columns of the subqueries bound so far; `above` gives what stands there for a column of the
         query."""
-        for right, condition in self._waiting:
-            plan = made(plan, right, JoinKind.LEFT, replace_where(condition, lambda e: self._outside(e, above)))
+        around = plan
+        for right, kind, condition in self._waiting:
+            right = domains.within(right, around, above)
+            plan = made(plan, right, kind, replace_where(condition, lambda e: self._outside(e, above)))
         self._waiting.clear()
         return plan
 
@@ -79,6 +119,8 @@ class Subqueries:
         operands = _operands(node, place)
         plan = self.join(plan)
         inner = self._inner(node, len(operands))
+        if isinstance(node, exp.Exists) and _always(inner):
+            return Filter(plan, literals.boolean(False)) if negated else plan
         tests = [
             _equal_or_unknown(a, b, node) if negated else function_call("=", (a, b), node)
             for a, b in zip([_inward(o) for o in operands], inner.values, strict=True)
@@ -86,34 +128,42 @@ class Subqueries:
         right, (condition,) = self._named(
             inner.plan, [conjunction([*inner.conditions, *tests] or [literals.boolean(True)])]
         )
+        right = domains.within(right, plan, lambda e: e)
         return made(plan, right, JoinKind.ANTI if negated else JoinKind.SEMI, condition)
 
     # ---- as values -------------------------------------------------------------------------------------------------
 
     def value(self, node: exp.Expression, place: Place) -> Scalar:
         """The value of a subquery, of IN or of EXISTS, as a column that `join` will bring."""
+        found = self._value(node, place)
+        self.values[node] = found
+        return found
+
+    def _value(self, node: exp.Expression, place: Place) -> Scalar:
         if isinstance(node, exp.Subquery):
             return self._single(node)
         if isinstance(node, exp.Exists):
-            (found,) = self._joined(self._distinct(self._inner(node, 0), node), [self._mark])
+            inner = self._inner(node, 0)
+            if _always(inner):
+                return literals.boolean(True)
+            (found,) = self._joined(self._distinct(_meeting(inner, node), node), [self._mark])
             return function_call("IS NOT NULL", (found,), node)
-        return self._contains(node, place)
+        if _is_membership(node):
+            return self._contains(node, place)
+        return self._compared(node, place)
 
     def _single(self, node: exp.Expression) -> Scalar:
         inner = self._inner(node, 1)
+        plan = inner.plan
+        if not isinstance(plan, GroupAggregate) or not _of_no_rows(plan, inner):
+            return self._only(_meeting(inner, node), node)
         (value,) = inner.values
-        plan, counted = inner.plan, None
-        if isinstance(plan, GroupAggregate) and _of_no_rows(plan, inner):
-            if inner.conditions:  # of no rows COUNT is 0
-                counted = {a.name for a in plan.aggregates if a.function.startswith(("COUNT", "APPROX_COUNT"))}
-        else:
-            return self._only(inner, node)
+        counted = set()
+        if inner.conditions:  # of no rows COUNT is 0
+            counted = {a.name for a in plan.aggregates if a.function.startswith(("COUNT", "APPROX_COUNT"))}
         columns = inner_columns((value,))
         brought = self._joined(inner, columns)
-        named = {
-            c.name: _or_none(b, node) if counted and c.name in counted else b
-            for c, b in zip(columns, brought, strict=True)
-        }
+        named = {c.name: _or_none(b, node) if c.name in counted else b for c, b in zip(columns, brought, strict=True)}
         return substitute(value, named)
 
     def _only(self, inner: Inner, node: exp.Expression) -> Scalar:
@@ -133,27 +183,46 @@ class Subqueries:
     def _contains(self, node: exp.Expression, place: Place) -> Scalar:
         """x IN (SELECT y …): TRUE with a match; else UNKNOWN if x is NULL or some y is, unless there is no row at all."""
         operands = _operands(node, place)
-        inner = self._inner(node, len(operands))
+        inner = _meeting(self._inner(node, len(operands)), node)
         tests = [function_call("=", pair, node) for pair in zip(map(_inward, operands), inner.values, strict=True)]
         both = replace(inner, conditions=(*inner.conditions, *tests))
         (found,) = self._joined(self._distinct(both, node), [self._mark])
         matched = function_call("IS NOT NULL", (found,), node)
-        if not any(v.type.nullable for v in (*operands, *inner.values)):
+        sure = not any(v.type.nullable for v in (*operands, *inner.values))
+        if sure or any(node is n for n in self._only_true):
             return matched
+        total, *known = self._counted(inner, node)
+        return _three_valued([matched], operands, total, known, node)
+
+    def _compared(self, node: exp.Expression, place: Place) -> Scalar:
+        """x < ANY (SELECT y …): x is compared with the least or the greatest y; ALL is what is not so for any."""
+        every = isinstance(node.args["expression"], exp.All)
+        operator = _QUANTIFIED[type(node)][every]
+        (operand,) = operands = _operands(node, place)
+        inner = _meeting(self._inner(node, 1), node)
+        kind = inner.values[0].type.as_attribute(TimeAttribute.NONE)
+        bounds = [
+            AggregateCall(f"bound{i}", f, "value0", kind.with_nullable(True), kind)
+            for i, f in enumerate(_BOUNDS[operator])
+        ]
+        total, known, *brought = self._counted(inner, node, bounds)
+        tests = [function_call(operator, (operand, b), node) for b in brought]
+        found = _three_valued(tests, operands, total, [known], node)
+        return function_call("NOT", (found,), node) if every else found
+
+    def _counted(self, inner: Inner, node: exp.Expression, more: Sequence[AggregateCall] = ()) -> list[Scalar]:
+        """How many rows the subquery has, how many of each value are not NULL, and `more` of its values. As in Flink, rows
+        around wait until it has one if it says nothing of them."""
         values = [(f"value{i}", v) for i, v in enumerate(inner.values)]
         keyed = _keyed(inner, values, node)
-        names: list[tuple[str, str | None]] = [("count", None), *((f"known{i}", n) for i, (n, _) in enumerate(values))]
-        calls = tuple(
-            AggregateCall(a, "COUNT", b, _COUNT, None if b is None else dict(values)[b].type) for a, b in names
+        calls = (
+            AggregateCall("count", "COUNT", None, _COUNT),
+            *(AggregateCall(f"known{i}", "COUNT", n, _COUNT, v.type) for i, (n, v) in enumerate(values)),
+            *more,
         )
         counts = keyed.joined(GroupAggregate(keyed.plan, keyed.keys, calls))
-        total, *known = self._joined(counts, [ColumnRef(a, _COUNT) for a, _ in names])
-        unknown = [function_call("IS NULL", (o,), node) for o in operands]
-        unknown += [function_call("<", (k, total), node) for k in known]
-        null = literals.null(matched.type.with_nullable(True))
-        args = (matched, literals.boolean(True), function_call("IS NULL", (total,), node), literals.boolean(False))
-        doubt = unknown[0] if len(unknown) == 1 else function_call("OR", tuple(unknown), node)
-        return function_call("CASE", (*args, doubt, null, literals.boolean(False)), node)
+        kind = JoinKind.INNER if inner.alone else JoinKind.LEFT
+        return self._joined(counts, [ColumnRef(c.name, c.type) for c in calls], kind)
 
     # ---- parts -----------------------------------------------------------------------------------------------------
 
@@ -182,14 +251,19 @@ class Subqueries:
         while isinstance(plan, Project):
             values = [substitute(v, dict(plan.items)) for v in values]
             plan = plan.input
-        plan, conditions = pulled(plan, query, repeats=not isinstance(node, exp.Subquery))
-        return Inner(plan, tuple(values) if width else (), tuple(conditions))
+        wanted = tuple(values) if width else ()
+        alone = not is_correlated(plan) and not any(map(is_outer, wanted))
+        try:
+            below, conditions = pulled(plan, query, repeats=not isinstance(node, exp.Subquery))
+        except UnsupportedError:
+            return Inner(*domains.over_domain(plan, wanted, query))
+        return Inner(below, wanted, tuple(conditions), alone, plan)
 
-    def _joined(self, inner: Inner, columns: Sequence[ColumnRef]) -> list[Scalar]:
+    def _joined(self, inner: Inner, columns: Sequence[ColumnRef], kind: JoinKind = JoinKind.LEFT) -> list[Scalar]:
         """Columns of the subquery as the query will have them, once it is joined."""
         condition = conjunction(inner.conditions or [literals.boolean(True)])
         right, (condition, *values) = self._named(inner.plan, [condition, *columns])
-        self._waiting.append((right, condition))
+        self._waiting.append((right, kind, condition))
         return [pool.column(v.name, v.type.with_nullable(True)) for v in values if isinstance(v, ColumnRef)]
 
     def _named(self, plan: LogicalPlan, expressions: Sequence[Scalar]) -> tuple[LogicalPlan, list[Scalar]]:
@@ -206,11 +280,23 @@ class Subqueries:
     def _fresh(self) -> str:
         taken = {f.column.name for f in self.scope.fields}
         number = len(self.names)
-        while f"subquery${number}" in taken:
+        while f"{self.prefix}${number}" in taken:
             number += 1
-        name = f"subquery${number}"
+        name = f"{self.prefix}${number}"
         self.names.add(name)
         return name
+
+
+@dataclass(frozen=True)
+class GroupedSubqueries:
+    """Those of a query that groups: what it groups by is computed `inside`, all others above its groups."""
+
+    inside: Subqueries
+    above: Subqueries
+
+    def value(self, node: exp.Expression, place: Place) -> Scalar:
+        known = self.inside.values.get(node)
+        return self.above.value(node, place) if known is None else known
 
 
 @dataclass(frozen=True)
@@ -231,20 +317,49 @@ def _keyed(inner: Inner, items: Sequence[tuple[str, Scalar]], node: exp.Expressi
     keys: dict[str, Scalar] = {}
     conditions = []
     for number, condition in enumerate(inner.conditions):
-        if not isinstance(condition, Call) or condition.function not in EQUALITIES:
-            raise _unequal(node)
-        args = condition.args
-        inside = [a for a in args if not is_outer(a)]
-        if len(inside) != 1 or any(is_outer(v) for _, v in items) or inner_columns(args) != inner_columns(inside):
-            raise _unequal(node)
-        key = pool.column(f"key{number}", inside[0].type)
-        keys[key.name] = inside[0]
-        conditions.append(replace(condition, args=tuple(a if is_outer(a) else key for a in args)))
+        if not isinstance(condition, Call) or not _is_met(condition):
+            raise too_entangled(node)
+        (inside,) = [a for a in condition.args if not is_outer(a)]
+        key = pool.column(f"key{number}", inside.type)
+        keys[key.name] = inside
+        conditions.append(replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args)))
     return Keyed(Project(inner.plan, (*keys.items(), *items)), tuple(keys), tuple(conditions))
 
 
-def _unequal(node: exp.Expression) -> PlanError:
-    return refusals.of_expression(node, "a subquery that meets the rows around it otherwise than by equality")
+def _meeting(inner: Inner, node: exp.Expression) -> Inner:
+    """The subquery so that rows around meet it by equality of something inside with something around, and its values are
+    made inside."""
+    met = all(_is_met(c) for c in inner.conditions) and not any(map(is_outer, inner.values))
+    if met or inner.before is None:
+        return inner
+    return Inner(*domains.over_domain(inner.before, inner.values, node))
+
+
+def _is_met(condition: Scalar) -> bool:
+    if not isinstance(condition, Call) or condition.function not in EQUALITIES:
+        return False
+    inside = [a for a in condition.args if not is_outer(a)]
+    return len(inside) == 1 and inner_columns(condition.args) == inner_columns(inside)
+
+
+def _always(inner: Inner) -> bool:
+    """Whether it has a row whatever there is: as in Flink, an aggregate of all rows has one also of none."""
+    return isinstance(inner.before, GroupAggregate) and not inner.before.keys
+
+
+def _three_valued(
+    tests: Sequence[Scalar], operands: Sequence[Scalar], total: Scalar, known: Sequence[Scalar], node: exp.Expression
+) -> Scalar:
+    """TRUE where a test is; else FALSE without any row, UNKNOWN where a value is NULL on either side, and FALSE."""
+    unknown = [function_call("IS NULL", (o,), node) for o in operands]
+    unknown += [function_call("<", (k, total), node) for k in known]
+    args: list[Scalar] = []
+    for test in tests:
+        args += (test, literals.boolean(True))
+    args += (function_call("IS NULL", (total,), node), literals.boolean(False))
+    doubt = unknown[0] if len(unknown) == 1 else function_call("OR", tuple(unknown), node)
+    null = literals.null(literals.boolean(True).type.with_nullable(True))
+    return function_call("CASE", (*args, doubt, null, literals.boolean(False)), node)
 
 
 def _or_none(count: Scalar, node: exp.Expression) -> Scalar:
@@ -280,10 +395,16 @@ def _operands(node: exp.Expression, place: Place) -> list[Scalar]:
     return [bind_scalar(e, place) for e in (left.expressions if isinstance(left, exp.Tuple) else [left])]
 
 
+def _is_membership(node: exp.Expression) -> bool:
+    """IN, = ANY, or <> ALL, which is NOT IN."""
+    right = node.args.get("expression")
+    return isinstance(node, exp.In) or (type(node), type(right)) in ((exp.EQ, exp.Any), (exp.NEQ, exp.All))
+
+
 def _query_of(node: exp.Expression) -> exp.Expression:
     if isinstance(node, exp.In):
         return _bare(node.args["query"])
-    if isinstance(node, exp.EQ | exp.NEQ):
+    if type(node) in _QUANTIFIED:
         return _bare(node.args["expression"].this)
     return _bare(node.this)
 
@@ -294,7 +415,8 @@ def _bare(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _conjuncts(node: exp.Expression) -> Iterable[exp.Expression]:
+def conjuncts_of(node: exp.Expression) -> Iterable[exp.Expression]:
+    """The operands of a condition that is an AND, in order."""
     stack = [node]
     while stack:
         current = stack.pop()

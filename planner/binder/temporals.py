@@ -21,11 +21,12 @@ from planner.logical import (
     Scan,
     Stateful,
     TemporalJoin,
+    parts_of,
 )
 from planner.passes.join_keys import join_keys
 from planner.ranking import ranked
 from planner.rewrite import transform
-from planner.scalar import ColumnRef, Scalar
+from planner.scalar import Call, ColumnRef, Literal, Scalar
 
 
 def version_of(node: exp.Join) -> exp.Expression | None:
@@ -103,12 +104,20 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
             hint="name the table itself, or join as of a row time",
             position=position_of(time),
         )
-    if not _keyed(join).keys(1):
+    if not _keyed(join).keys(1) and not any(_is_constant(p, join) for p in parts_of(join.condition)):
         raise PlanError("a look-up needs an equality with a column of the table", position=position_of(time))
     key = tuple(names[k] for k in table.primary_key if k in names)
     return LookupJoin(
         join.left, join.right, join.kind, join.condition, key if len(key) == len(table.primary_key) else ()
     )
+
+
+def _is_constant(part: Scalar, join: LookupJoin) -> bool:
+    """Whether a condition says that a column of the table equals a literal."""
+    if not isinstance(part, Call) or part.function != "=":
+        return False
+    column = next((a.name for a in part.args if isinstance(a, ColumnRef)), None)
+    return column in join.right.schema and any(isinstance(a, Literal) for a in part.args)
 
 
 def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:

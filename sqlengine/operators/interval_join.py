@@ -141,17 +141,14 @@ class IntervalJoinOperator:
         this = self._sides[port]
         last = times + this.held_ms
         held = clock < last if this.held_ms or not self._node.proctime else clock <= last
-        keys, numbers = keys_of(batch, this.keys, self._strict)
-        matchable = np.zeros(batch.num_rows, np.bool_)
-        matchable[numbers] = True
-        kept = held & (matchable | self._node.kind.keeps(port))
-        chosen = np.flatnonzero(kept & matchable)
+        if not self._node.kind.keeps(port):  # NULL meets nothing
+            _, numbers = keys_of(batch, this.keys, self._strict)
+            held &= np.isin(np.arange(batch.num_rows), numbers)
+        chosen = np.flatnonzero(held)
         if len(chosen):
-            index = pa.array(np.searchsorted(numbers, chosen))
+            rows = batch.take(chosen)
             due = last[chosen] + self._node.patience_ms
-            this.put(batch.take(chosen), [k.take(index) for k in keys], times[chosen], due, met[chosen])
-        held = np.zeros(batch.num_rows, np.bool_)
-        held[chosen] = True
+            this.put(rows, [rows.column(k) for k in this.keys], times[chosen], due, met[chosen])
         return held
 
     def _gone(self, port: int, batch: Batch) -> Batch | None:

@@ -13,7 +13,7 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import DELETE, UPDATE_BEFORE, kinds_of, plain
-from sqlengine.operators.join_rows import PairCondition, Told, assembled, keys_of, none_like
+from sqlengine.operators.join_rows import PairCondition, Told, assembled, none_like
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.rows import RowsTable
@@ -85,13 +85,13 @@ class _Versions:
 
 class TemporalJoinOperator:
     """Left rows wait until the watermark of both sides has passed their time, and then come in order of their times. A
-    version that comes late holds for rows that still wait. -U of the right side says nothing that +U does not."""
+    version that comes late holds for rows that still wait. -U of the right side says nothing that +U does not. As in Flink
+    a key with NULL has versions like any other."""
 
     def __init__(self, node: TemporalJoin, owner: str = "") -> None:
         self._node = node
         self._versions = _Versions(node)
         self._keys = node.keys(0)
-        self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
         self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
 
@@ -154,7 +154,8 @@ class TemporalJoinOperator:
         held = self._node.left.schema
         left = replace(batch, watermark=watermark).result(held, [table.array(n, due) for n in held.names], len(due))
         kinds, times = table.columns[_KIND][due].astype(np.int8), table.columns[_TIME][due].view(np.int64)
-        slots = self._slots(left, times, table.columns[_REACHED][due].view(np.int64))
+        reached = table.columns[_REACHED][due].view(np.int64)
+        slots = self._versions.found([left.column(k) for k in self._keys], times, reached)
         rows = np.flatnonzero(slots >= 0)
         if self._residual is not None and len(rows):
             rows = rows[self._residual.holds(0, left, rows, self._versions, slots[rows], output)]
@@ -168,9 +169,3 @@ class TemporalJoinOperator:
             made = left.result(self._node.schema, columns, len(by))
             before = batch.watermarks_before(times)[by]
             output.append((0, replace(made, kinds=plain(kinds), row_watermarks=before)))
-
-    def _slots(self, left: Batch, times: IntArray, reached: IntArray) -> IntArray:
-        keys, numbers = keys_of(left, self._keys, self._strict)
-        slots = np.full(left.num_rows, -1)
-        slots[numbers] = self._versions.found(keys, times[numbers], reached[numbers])
-        return slots
