@@ -117,7 +117,6 @@ class Grouping:
         """Projection, aggregate, HAVING."""
         predicate = None
         if having is not None:
-            self.subqueries.asks_for_truth(having.this)
             predicate = self._above(bind_condition(having.this, self.place), having)
         items = tuple(self.below.items())
         below = self.inside.join(self.input)

@@ -167,7 +167,10 @@ class _Dependent:
         if plan.kind is JoinKind.FULL:
             raise too_entangled(self._node)
         first = plan.kind is not JoinKind.RIGHT
-        needed = [sides[0] or first and (asks or not sides[1] or plan.kind is not JoinKind.INNER), sides[1] or not first]
+        needed = [
+            sides[0] or (first and (asks or not sides[1] or plan.kind is not JoinKind.INNER)),
+            sides[1] or not first,
+        ]
         condition = self.inward(plan.condition)
         if not all(needed):
             made = [self.plan(i) if n else i for i, n in zip(plan.inputs, needed, strict=True)]

@@ -12,21 +12,20 @@ from parser.errors import PlanError
 from planner.binder import refusals
 from planner.binder.scalars import bind_condition
 from planner.binder.scope import Context, Place, Scope, UnknownColumn
-from planner.binder.subqueries import BindQuery, Subqueries, conjuncts_of
+from planner.binder.subqueries import BindQuery, Subqueries
+from planner.binder.subquery_syntax import conjuncts_of
 from planner.logical import LogicalPlan, Project
 from planner.rewrite import references
 from planner.scalar import Scalar
 
 
-def asks(node: exp.Expression) -> bool:
-    """Whether an expression has a subquery in it."""
-    return node.find(exp.Query) is not None
-
-
 def parts(node: exp.Expression) -> tuple[list[exp.Expression], list[exp.Expression]]:
     """The conditions of an ON without subqueries, and those with some."""
-    found = list(conjuncts_of(node))
-    return [p for p in found if not asks(p)], [p for p in found if asks(p)]
+    plain: list[exp.Expression] = []
+    asking: list[exp.Expression] = []
+    for part in conjuncts_of(node):
+        (plain if part.find(exp.Query) is None else asking).append(part)
+    return plain, asking
 
 
 def filtered(
@@ -56,8 +55,6 @@ class Beside:
 
     def conditions(self, wanted: list[exp.Expression], place: Place) -> Iterator[Scalar]:
         for part in wanted:
-            for side in self.sides:
-                side.asks_for_truth(part)
             yield bind_condition(part, replace(place, subqueries=self))
 
     def value(self, node: exp.Expression, place: Place) -> Scalar:

@@ -63,7 +63,11 @@ def join(left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: 
 
 
 def _joined(
-    plans: tuple[LogicalPlan, LogicalPlan], kind: JoinKind, condition: Scalar, node: exp.Join, left: tuple[Scope, Context]
+    plans: tuple[LogicalPlan, LogicalPlan],
+    kind: JoinKind,
+    condition: Scalar,
+    node: exp.Join,
+    left: tuple[Scope, Context],
 ) -> LogicalPlan:
     time = temporals.version_of(node)
     return made(*plans, kind, condition) if time is None else temporals.made(*plans, kind, condition, time, *left)

@@ -40,8 +40,6 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "compute the value in a query below, or write it as a literal"),
     exp.Window: ("OVER", "aggregate by windows: GROUP BY TUMBLE(…)"),
     exp.Tuple: ("a row of several values", "compare the columns one by one with AND"),
-    exp.Any: ("ANY and SOME", "use IN, or write the comparisons out with OR"),
-    exp.All: ("ALL", "write the comparisons out with AND"),
     exp.Bracket: ("access by index or key", "select the value into a column of its own at the source"),
     exp.Dot: ("access to a field", "declare the field as a column of its own"),
     exp.Overlaps: ("OVERLAPS", "compare the bounds: a_start < b_end AND b_start < a_end"),
@@ -114,7 +112,7 @@ def of_special(node: exp.Expression, clause: str) -> PlanError:
 
 def of_subquery(node: exp.Expression, clause: str) -> UnsupportedError:
     """A subquery where there can be none."""
-    hint = "put it into SELECT, WHERE or HAVING, or join the query"
+    hint = "put it into SELECT, WHERE, GROUP BY, HAVING or ON, or join the query"
     return UnsupportedError(f"a subquery in {clause} is not supported", hint=hint, position=position_of(node))
 
 

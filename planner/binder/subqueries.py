@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -23,6 +23,7 @@ from planner.binder.decorrelate import (
 )
 from planner.binder.scalars import BINDERS, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import OUTER, Context, Outer, Place, Query, Scope
+from planner.binder.subquery_syntax import QUANTIFIED, asks, conjuncts_of, is_asked_for_truth, is_membership, query_of
 from planner.logical import AggregateCall, Filter, GroupAggregate, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, replace_where, substitute
 from planner.scalar import Call, ColumnRef, Literal, Scalar
@@ -30,15 +31,6 @@ from planner.window_roles import made
 
 BindQuery = Callable[[exp.Expression, Context], Query]
 _COUNT = BIGINT.with_nullable(False)
-# What is asked of any value where a comparison stands before ANY, and before ALL, of which that is the contrary.
-_QUANTIFIED: dict[type[exp.Expression], tuple[str, str]] = {
-    exp.EQ: ("=", "<>"),
-    exp.NEQ: ("<>", "="),
-    exp.LT: ("<", ">="),
-    exp.LTE: ("<=", ">"),
-    exp.GT: (">", "<="),
-    exp.GTE: (">=", "<"),
-}
 # With which of the values that tells.
 _BOUNDS = {"<": ("MAX",), "<=": ("MAX",), ">": ("MIN",), ">=": ("MIN",), "<>": ("MIN", "MAX")}
 
@@ -68,33 +60,20 @@ class Subqueries:
     # Of those that were bound, by their text.
     values: dict[exp.Expression, Scalar] = field(default_factory=dict)
     _waiting: list[tuple[LogicalPlan, JoinKind, Scalar]] = field(default_factory=list)
-    # Those of which only TRUE counts, as in the operands of an OR in WHERE.
-    _only_true: list[exp.Expression] = field(default_factory=list)
 
     def where(self, plan: LogicalPlan, node: exp.Expression) -> LogicalPlan:
         """The rows of `plan` for which a condition is TRUE. What needs no subquery is asked first."""
         parts = list(conjuncts_of(node))
         place = Place(self.context, self.scope, "WHERE", subqueries=self)
-        plain = [p for p in parts if _asks(p) is None]
+        plain = [p for p in parts if asks(p) is None]
         if plain:
-            self.asks_for_truth(node)
             predicate = conjunction([bind_condition(p, place) for p in plain]) if len(plain) < len(parts) else None
             plan = self._filtered(plan, predicate if predicate is not None else bind_condition(node, place))
         for part in parts:
-            asked = _asks(part)
+            asked = asks(part)
             if asked is not None:
                 plan = self._among(plan, *asked, place)
         return plan
-
-    def asks_for_truth(self, node: exp.Expression) -> None:
-        """Says that a condition stands where FALSE and UNKNOWN are one."""
-        if isinstance(node, exp.And | exp.Or):
-            self.asks_for_truth(node.this)
-            self.asks_for_truth(node.args["expression"])
-        elif isinstance(node, exp.Paren):
-            self.asks_for_truth(node.this)
-        else:
-            self._only_true.append(node)
 
     def _filtered(self, plan: LogicalPlan, predicate: Scalar) -> LogicalPlan:
         return Filter(self.join(plan), predicate, self.context.salt((predicate,)))
@@ -148,7 +127,7 @@ class Subqueries:
                 return literals.boolean(True)
             (found,) = self._joined(self._distinct(_meeting(inner, node), node), [self._mark])
             return function_call("IS NOT NULL", (found,), node)
-        if _is_membership(node):
+        if is_membership(node):
             return self._contains(node, place)
         return self._compared(node, place)
 
@@ -189,7 +168,7 @@ class Subqueries:
         (found,) = self._joined(self._distinct(both, node), [self._mark])
         matched = function_call("IS NOT NULL", (found,), node)
         sure = not any(v.type.nullable for v in (*operands, *inner.values))
-        if sure or any(node is n for n in self._only_true):
+        if sure or is_asked_for_truth(node):
             return matched
         total, *known = self._counted(inner, node)
         return _three_valued([matched], operands, total, known, node)
@@ -197,7 +176,7 @@ class Subqueries:
     def _compared(self, node: exp.Expression, place: Place) -> Scalar:
         """x < ANY (SELECT y …): x is compared with the least or the greatest y; ALL is what is not so for any."""
         every = isinstance(node.args["expression"], exp.All)
-        operator = _QUANTIFIED[type(node)][every]
+        operator = QUANTIFIED[type(node)][every]
         (operand,) = operands = _operands(node, place)
         inner = _meeting(self._inner(node, 1), node)
         kind = inner.values[0].type.as_attribute(TimeAttribute.NONE)
@@ -237,7 +216,7 @@ class Subqueries:
 
     def _inner(self, node: exp.Expression, width: int) -> Inner:
         """The subquery of an expression, with so many columns (0: whatever they are)."""
-        query = _query_of(node)
+        query = query_of(node)
         context = replace(self.context, outer=Outer(self.scope, self.context.outer))
         bound = self.bind_query(query, context)
         if width and len(bound.names) != width:
@@ -393,57 +372,6 @@ def _operands(node: exp.Expression, place: Place) -> list[Scalar]:
     while isinstance(left, exp.Paren):
         left = left.this
     return [bind_scalar(e, place) for e in (left.expressions if isinstance(left, exp.Tuple) else [left])]
-
-
-def _is_membership(node: exp.Expression) -> bool:
-    """IN, = ANY, or <> ALL, which is NOT IN."""
-    right = node.args.get("expression")
-    return isinstance(node, exp.In) or (type(node), type(right)) in ((exp.EQ, exp.Any), (exp.NEQ, exp.All))
-
-
-def _query_of(node: exp.Expression) -> exp.Expression:
-    if isinstance(node, exp.In):
-        return _bare(node.args["query"])
-    if type(node) in _QUANTIFIED:
-        return _bare(node.args["expression"].this)
-    return _bare(node.this)
-
-
-def _bare(node: exp.Expression) -> exp.Expression:
-    while isinstance(node, exp.Subquery | exp.Paren) and not node.args.get("with_"):
-        node = node.this
-    return node
-
-
-def conjuncts_of(node: exp.Expression) -> Iterable[exp.Expression]:
-    """The operands of a condition that is an AND, in order."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        bare = current
-        while isinstance(bare, exp.Paren):
-            bare = bare.this
-        if isinstance(bare, exp.And):
-            stack += (bare.args["expression"], bare.this)
-        else:
-            yield current
-
-
-def _asks(node: exp.Expression) -> tuple[exp.Expression, bool] | None:
-    """IN, EXISTS or = ANY of a subquery, and whether it is negated; None for all other conditions."""
-    negated = False
-    while isinstance(node, exp.Paren | exp.Not):
-        negated ^= isinstance(node, exp.Not)
-        node = node.this
-    if isinstance(node, exp.In) and node.args.get("query") is not None:
-        return node, negated
-    if isinstance(node, exp.Exists):
-        return node, negated
-    right = node.args.get("expression")
-    for kind, quantifier, flips in ((exp.EQ, exp.Any, False), (exp.NEQ, exp.All, True)):
-        if isinstance(node, kind) and isinstance(right, quantifier) and isinstance(_bare(right.this), exp.Query):
-            return node, negated ^ flips
-    return None
 
 
 def install() -> None:

@@ -116,8 +116,8 @@ def _is_constant(part: Scalar, join: LookupJoin) -> bool:
     """Whether a condition says that a column of the table equals a literal."""
     if not isinstance(part, Call) or part.function != "=":
         return False
-    column = next((a.name for a in part.args if isinstance(a, ColumnRef)), None)
-    return column in join.right.schema and any(isinstance(a, Literal) for a in part.args)
+    columns = [a.name for a in part.args if isinstance(a, ColumnRef)]
+    return any(c in join.right.schema for c in columns) and any(isinstance(a, Literal) for a in part.args)
 
 
 def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:
