@@ -61,7 +61,6 @@ SELECT name FROM users WHERE item IN (SELECT item FROM orders GROUP BY item HAVI
 SELECT id FROM orders o WHERE who IN (SELECT uid FROM users u WHERE EXISTS (SELECT 1 FROM orders p WHERE p.item = u.item AND p.id <> o.id));
 -- materialized
 SELECT id FROM orders WHERE who = ANY (SELECT uid FROM users);
--- differs: an empty subquery beside OR: Flink gives no row at all, since it joins a count that has no row
 -- materialized
 SELECT id FROM orders WHERE who IN (SELECT uid FROM users WHERE name = 'nobody') OR id = 1;
 SELECT id FROM orders WHERE who IN (SELECT uid, name FROM users);
