@@ -8,14 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from parser.types import Schema
+from parser.types import BIGINT, Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, first_seen, plain, takes_back
-from sqlengine.operators.ordering import codes_of, order
+from sqlengine.operators.ordering import codes_of, order, sort_keys, sorting
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
+
+# When a row was put last (ms of processing time).
+TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)
 
 # A row that comes or goes: its slot, its kind, its rank.
 _Told = tuple[int, np.int8, int]
@@ -43,51 +46,67 @@ class RankOperator:
         schema = self._node.input.schema
         rest, nothing = schema.select(self._rest), Schema(())
         identity, values = (nothing, rest) if self._grows else (rest, nothing)
+        if self._node.ttl_ms:
+            values = Schema((Column(TOUCHED, NUMBER), *values))
         key = schema.select(self._node.partition)
-        self._rows = RowsTable(context, "rows", key, identity, values, self._node.partition)
+        by = sorting(self._keys, self._last_first)
+        self._rows = RowsTable(context, "rows", key, identity, values, self._node.partition, by)
 
     def process(self, port: int, batch: Batch) -> Output:
+        if self._node.ttl_ms:
+            self._rows.drop(self._rows.table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
         result = self._change(batch) if batch.num_rows else None
         return [(0, result or batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
 
     def _change(self, batch: Batch) -> Batch | None:
-        if self._grows and batch.num_rows > self._node.end:
+        if self._grows:
             batch = self._contenders(batch)
         key = [batch.column(n) for n in self._node.partition]
         known = self._rows.groups(key, batch.num_rows)
-        before = self._ranked(np.unique(known[known >= 0]))
+        end = self._node.end
+        before = {g: self._rows.first(g, end) for g in np.unique(known[known >= 0]).tolist()}
         gone = self._apply(batch, key)
         groups = self._rows.groups(key, batch.num_rows)
-        touched = first_seen(groups[groups >= 0])
-        after = self._ranked(touched)
-        told = [t for g in touched.tolist() for t in self._difference(before.get(g, []), after[g])]
+        touched = first_seen(groups[groups >= 0]).tolist()
+        told = [t for g in touched for t in self._difference(before.get(g, []), self._rows.first(g, end))]
         result = self._tell(batch, told) if told else None
-        self._rows.drop(gone if not self._grows else self._beyond(after))
+        self._rows.drop(gone if not self._grows else self._beyond(touched))
         return result
 
     def _contenders(self, batch: Batch) -> Batch:
-        """Without the rows before which the batch itself has enough of their partition."""
-        rows = np.arange(batch.num_rows)
-        partition = codes_of([batch.column(n) for n in self._node.partition], batch.num_rows)
-        columns = [batch.column(k.column) for k in self._keys]
-        at = order(self._keys, columns, partition, -rows if self._last_first else rows)
-        starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
-        place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
-        chosen = at[place < self._node.end]
-        return batch if len(chosen) == len(rows) else replace(batch.take(np.sort(chosen)), watermark=batch.watermark)
+        """Without the rows before which their partition has enough, in the state or in the batch itself."""
+        if batch.num_rows > self._node.end:
+            rows = np.arange(batch.num_rows)
+            partition = codes_of([batch.column(n) for n in self._node.partition], batch.num_rows)
+            columns = [batch.column(k.column) for k in self._keys]
+            at = order(self._keys, columns, partition, -rows if self._last_first else rows)
+            starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
+            place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+            batch = _only(batch, np.sort(at[place < self._node.end]))
+        groups = self._rows.groups([batch.column(n) for n in self._node.partition], batch.num_rows)
+        last = self._node.end - 1
+        keys = sort_keys(self._keys, [batch.column(k.column) for k in self._keys], batch.num_rows)
+        enters = [
+            g < 0 or self._rows.size(g) <= last or key < (worst := self._rows.key_at(g, last)) or self._ties(key, worst)
+            for g, key in zip(groups.tolist(), keys, strict=True)
+        ]
+        return _only(batch, np.flatnonzero(enters))
+
+    def _ties(self, key: bytes, other: bytes) -> bool:
+        return self._last_first and key == other
 
     def _apply(self, batch: Batch, key: list[pa.Array]) -> IntArray:
         """Takes the rows into the state; the slots of those that are there no more, which still hold them."""
         rest = [batch.column(n) for n in self._rest]
         if self._grows:
-            self._rows.put(key, [], rest, batch.num_rows)
+            self._put(batch, key, [], rest)
             return np.empty(0, np.int64)
         back = takes_back(batch)
         come = np.ones(batch.num_rows, np.bool_) if back is None else ~back
         if come.any():
-            self._rows.put(_chosen(key, come), _chosen(rest, come), [], int(come.sum()))
+            self._put(batch, _chosen(key, come), _chosen(rest, come), [], int(come.sum()))
         if back is None:
             return np.empty(0, np.int64)
         slots = self._rows.take(_chosen(key, back), _chosen(rest, back), int(back.sum()))
@@ -96,22 +115,13 @@ class RankOperator:
         gone: IntArray = slots[self._rows.table.columns[COUNT][slots] == 0]
         return gone
 
-    def _ranked(self, groups: IntArray) -> dict[int, list[int]]:
-        """By partition, the slots of its rows in order, one as often as it is there; where rows are never taken back, all
-        that are kept, else those up to the last wanted rank."""
-        members = [self._rows.slots(g) for g in groups.tolist()]
-        if not members:
-            return {}
-        slots = np.concatenate(members)
-        of = np.repeat(np.arange(len(members)), [len(m) for m in members])
-        counts = self._rows.table.columns[COUNT][slots].astype(np.int64)
-        slots, of = np.repeat(slots, counts), np.repeat(of, counts)
-        arrivals = self._rows.table.arrivals[slots]
-        columns = self._rows.arrays([k.column for k in self._keys], slots)
-        at = order(self._keys, columns, of, -arrivals if self._last_first else arrivals)
-        ordered = slots[at].tolist()
-        ends = np.searchsorted(of[at], np.arange(len(members) + 1)).tolist()
-        return {g: ordered[a:b] for g, a, b in zip(groups.tolist(), ends[:-1], ends[1:], strict=True)}
+    def _put(
+        self, batch: Batch, key: list[pa.Array], identity: list[pa.Array], values: list[pa.Array], count: int | None = None
+    ) -> None:
+        num_rows = batch.num_rows if count is None else count
+        if self._node.ttl_ms:
+            values = [pa.array(np.full(num_rows, batch.proctime)), *values]
+        self._rows.put(key, identity, values, num_rows)
 
     def _difference(self, before: list[int], after: list[int]) -> list[_Told]:
         first, last = self._node.start - 1, self._node.end
@@ -145,10 +155,13 @@ class RankOperator:
         tick = batch.tick(self._node.schema)
         return replace(tick, columns=tuple(columns), num_rows=len(told), kinds=plain(kinds))
 
-    def _beyond(self, ranked: dict[int, list[int]]) -> IntArray:
+    def _beyond(self, groups: list[int]) -> IntArray:
         """Rows behind the last wanted rank, which no row that comes can bring back."""
-        slots = [s for held in ranked.values() for s in held[self._node.end :]]
-        return np.array(slots, np.int64)
+        return np.array([s for g in groups for s in self._rows.beyond(g, self._node.end)], np.int64)
+
+
+def _only(batch: Batch, rows: IntArray) -> Batch:
+    return batch if len(rows) == batch.num_rows else replace(batch.take(rows), watermark=batch.watermark)
 
 
 def _chosen(columns: list[pa.Array], rows: BoolArray) -> list[pa.Array]:

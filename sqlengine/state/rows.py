@@ -6,7 +6,8 @@ other rows of that key; beside it, in memory, an index leads from a key to its r
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol, TypeAlias
 
@@ -34,6 +35,16 @@ _Rank: TypeAlias = tuple[object, int]
 _SHORT = 256
 
 
+@dataclass(frozen=True)
+class Sorting:
+    """The order of a key's rows by several columns: `keys` makes of their values one for each row that compares as the
+    order wants. Of rows with equal ones the first that came is first, or the last with `latest_first`."""
+
+    columns: tuple[str, ...]
+    keys: Callable[[Sequence[pa.Array], int], list[bytes]]
+    latest_first: bool = False
+
+
 class Tables(Protocol):
     """Gives an operator its tables; what `operators.base.Context` does."""
 
@@ -42,7 +53,7 @@ class Tables(Protocol):
 
 class RowsTable:
     """`key` columns -> rows of `identity` and `values` columns, in the order of the column `order_by` (not NULL; a value
-    never changes) and then of arrival.
+    never changes) and then of arrival; or in that of several columns.
 
     `identity` tells rows of a key apart: columns that are unique there, all columns where rows are taken back by what
     they hold, none where rows are never taken back: then each has a number of its own. Rows that are equal in key and
@@ -59,7 +70,7 @@ class RowsTable:
         identity: Schema,
         values: Schema,
         exchange: tuple[str, ...],
-        order_by: str | None = None,
+        order_by: str | Sorting | None = None,
     ) -> None:
         self.key = key
         self._numbered = not identity.names
@@ -115,6 +126,7 @@ class RowsTable:
                 members.remove(slot)
             else:
                 del members[bisect_left(members, self._rank(slot), key=self._rank)]
+            self._keys.pop(slot, None)
             if not members:
                 empty.append(slot)
             elif self._first[group] == slot:
@@ -144,6 +156,27 @@ class RowsTable:
     def slots(self, group: int) -> IntArray:
         """The slots of a key's rows, in order."""
         return np.array(self._members[group], np.int64)
+
+    def first(self, group: int, count: int) -> list[int]:
+        """The slots of a key's first rows in order, one as often as the row is there, `count` at most."""
+        held = self._members[group]
+        if self._numbered:
+            return held[:count]
+        found: list[int] = []
+        counts = self.table.columns[COUNT]
+        for slot in held:
+            if len(found) >= count:
+                break
+            found += [slot] * int(counts[slot])
+        return found[:count]
+
+    def beyond(self, group: int, count: int) -> list[int]:
+        """The slots of a key's rows behind the first `count`."""
+        return self._members[group][count:]
+
+    def key_at(self, group: int, place: int) -> bytes:
+        """What `Sorting.keys` made of the row at this place of a key's order."""
+        return self._keys[self._members[group][place]]
 
     def size(self, group: int) -> int:
         """How many rows a key has, equal ones counted once."""
@@ -188,6 +221,7 @@ class RowsTable:
         self._first: IntArray = np.empty(0, np.int64)  # by group, the slot of one of its rows
         self._free: list[int] = []
         self._group_of: IntArray = np.empty(0, np.int64)  # by slot
+        self._keys: dict[int, bytes] = {}  # by slot, what `Sorting.keys` made of the row
         live = self.table.live()
         self._next = 1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
         if len(live):
@@ -209,6 +243,9 @@ class RowsTable:
             self._sort_in(groups, slots)
 
     def _sort_in(self, groups: IntArray, slots: IntArray) -> None:
+        if isinstance(self._order_by, Sorting):
+            columns = [self._array(n, slots) for n in self._order_by.columns]
+            self._keys.update(zip(slots.tolist(), self._order_by.keys(columns, len(slots)), strict=True))
         for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
             held = self._members[group]
             if held and self._rank(slot) < self._rank(held[-1]):
@@ -236,8 +273,11 @@ class RowsTable:
         self._free += groups.tolist()
 
     def _rank(self, slot: int) -> _Rank:
+        arrival = int(self.table.arrivals[slot])
+        if isinstance(self._order_by, Sorting):
+            return self._keys[slot], -arrival if self._order_by.latest_first else arrival
         order: object = 0 if self._order_by is None else self.table.columns[self._order_by][slot]
-        return order, int(self.table.arrivals[slot])
+        return order, arrival
 
     def _columns(self, key: Sequence[pa.Array]) -> list[KeyColumn]:
         return [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]

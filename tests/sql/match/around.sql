@@ -1,0 +1,70 @@
+SET 'pipeline.auto-watermark-interval' = '0';
+CREATE TABLE t (ts TIMESTAMP(3), sym STRING, px DECIMAL(8, 2), qty INT, side STRING, id INT, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/trades.json', 'format' = 'json');
+CREATE TABLE p (id INT, sym STRING, px DECIMAL(8, 2), qty INT, side STRING, pt AS PROCTIME())
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/trades.json', 'format' = 'json');
+CREATE TABLE z (lz TIMESTAMP_LTZ(3), id INT, g STRING, i INT, d DOUBLE, WATERMARK FOR lz AS lz - INTERVAL '1' SECOND)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/ranked.json', 'format' = 'json');
+-- What stands before and behind patterns.
+CREATE VIEW buys AS SELECT ts, sym, px, qty, id FROM t WHERE side = 'B';
+-- rowsort
+SELECT * FROM buys MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.px > A.px);
+-- rowsort
+SELECT * FROM (SELECT ts, COALESCE(sym, '?') AS k, px * 2 AS dbl, id FROM t) MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.dbl AS a, B.dbl AS b PATTERN (A B) DEFINE B AS B.dbl > A.dbl) AS m;
+-- rowsort
+SELECT m.sym, m.a + m.b AS s FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.px > A.px) AS m WHERE m.a > 3;
+-- rowsort
+SELECT x, y FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.px > A.px) AS m (s, x, y);
+SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end;
+CREATE VIEW rises AS SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a, B.id AS b, B.px - A.px AS d, MATCH_ROWTIME() AS rt AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS B.px > A.px);
+-- rowsort
+SELECT * FROM rises;
+SELECT window_start, window_end, COUNT(*) AS n, SUM(d) AS s FROM TABLE(TUMBLE(TABLE rises, DESCRIPTOR(rt), INTERVAL '5' SECOND)) GROUP BY window_start, window_end;
+-- rowsort
+SELECT window_start, sym, MAX(d) AS m FROM TABLE(HOP(TABLE rises, DESCRIPTOR(rt), INTERVAL '5' SECOND, INTERVAL '10' SECOND)) GROUP BY window_start, window_end, sym;
+-- rowsort
+SELECT sym, a, COUNT(*) OVER (PARTITION BY sym ORDER BY rt) AS n FROM rises;
+-- rowsort
+SELECT sym, a, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY sym ORDER BY d DESC) AS n FROM rises) WHERE n <= 2;
+SELECT sym, a FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY sym ORDER BY rt DESC) AS n FROM rises) WHERE n = 1;
+-- materialized
+SELECT sym, COUNT(*) AS n, SUM(d) AS s FROM rises GROUP BY sym;
+-- materialized
+SELECT r.a, t.side FROM rises AS r JOIN t ON r.a = t.id;
+-- rowsort
+SELECT * FROM rises MATCH_RECOGNIZE (PARTITION BY sym ORDER BY rt MEASURES X.a AS x, Y.a AS y PATTERN (X Y) DEFINE Y AS Y.d > X.d);
+-- rowsort
+SELECT a FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (A B) DEFINE B AS B.px > A.px) UNION ALL SELECT id FROM t WHERE id > 24;
+-- rowsort
+SELECT * FROM p MATCH_RECOGNIZE (PARTITION BY sym ORDER BY pt MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.px > A.px);
+SELECT * FROM p MATCH_RECOGNIZE (ORDER BY pt MEASURES A.id AS a, LAST(B.id) AS b PATTERN (A B+? C) DEFINE C AS C.px > A.px);
+-- rowsort
+SELECT sym, a, b FROM p MATCH_RECOGNIZE (PARTITION BY sym ORDER BY pt MEASURES A.id AS a, B.id AS b, MATCH_PROCTIME() AS mp PATTERN (A B) DEFINE B AS B.px > A.px);
+-- rowsort
+SELECT * FROM z MATCH_RECOGNIZE (PARTITION BY g ORDER BY lz MEASURES A.id AS a, B.id AS b, MATCH_ROWTIME() AS rt, A.lz AS l PATTERN (A B) DEFINE B AS B.i > A.i);
+-- rowsort
+SELECT * FROM z MATCH_RECOGNIZE (PARTITION BY g ORDER BY lz MEASURES SUM(A.d) AS a, AVG(A.i) AS b, MAX(A.lz) AS l PATTERN (A{2}) DEFINE A AS A.id > 0);
+SELECT TUMBLE_START(rt, INTERVAL '10' SECOND) AS w, COUNT(*) AS n FROM rises GROUP BY TUMBLE(rt, INTERVAL '10' SECOND);
+SELECT SESSION_START(rt, INTERVAL '3' SECOND) AS w, COUNT(*) AS n FROM rises GROUP BY SESSION(rt, INTERVAL '3' SECOND);
+-- rowsort
+SELECT DISTINCT sym FROM rises;
+-- rowsort
+SELECT * FROM rises ORDER BY rt, a;
+-- rowsort
+SELECT * FROM rises WHERE rt > TIMESTAMP '2024-05-01 10:00:05' AND d > 1;
+-- rowsort
+SELECT * FROM (SELECT window_time AS wt, sym, SUM(qty) AS q FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY window_start, window_end, window_time, sym) MATCH_RECOGNIZE (PARTITION BY sym ORDER BY wt MEASURES A.q AS a, B.q AS b, B.wt AS w PATTERN (A B) DEFINE B AS B.q < A.q);
+-- rowsort
+SELECT * FROM (SELECT sym, ts, id, px FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY sym, side ORDER BY ts) AS n FROM t) WHERE n = 1) MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.px <> A.px);
+SELECT * FROM (SELECT sym, MAX(ts) AS ts, COUNT(*) AS n FROM t GROUP BY sym) MATCH_RECOGNIZE (ORDER BY ts MEASURES A.n AS a PATTERN (A B) DEFINE B AS B.n > A.n);
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (A (B C)) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (A (B | C)) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (PERMUTE(A, B, C)) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (A B) SUBSET S = (A, B) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES FINAL LAST(A.id) AS a PATTERN (A B) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES NEXT(A.id) AS a PATTERN (A B) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (A B) DEFINE B AS B.px > PREV(B.px)) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY id MEASURES A.id AS a PATTERN (A B) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (A B+) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a AFTER MATCH SKIP TO FIRST A PATTERN (A B) DEFINE B AS B.px > A.px) AS m;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.id AS a PATTERN (A B*) WITHIN INTERVAL '5' SECOND DEFINE B AS B.px > A.px) AS m;

@@ -1,0 +1,66 @@
+SET 'pipeline.auto-watermark-interval' = '0';
+CREATE TABLE r (id INT, g STRING, b BOOLEAN, i INT, dc DECIMAL(10, 2), s STRING, ts TIMESTAMP(3), pt AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/ranked.json', 'format' = 'json');
+CREATE TABLE st (sku INT, shop STRING, qty INT, price DECIMAL(6, 2), `at` TIMESTAMP(3))
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/stock_changes.json', 'format' = 'debezium-json');
+CREATE TABLE sk (sku INT, shop STRING, qty INT, price DECIMAL(6, 2), `at` TIMESTAMP(3), PRIMARY KEY (sku) NOT ENFORCED)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/stock_changes.json', 'format' = 'debezium-json');
+-- Over rows that change.
+SELECT shop, sku, qty FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDER BY qty DESC) AS n FROM st) WHERE n = 1;
+SELECT shop, sku, qty, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDER BY qty DESC) AS n FROM st) WHERE n <= 2;
+SELECT shop, sku, qty FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDER BY qty, sku) AS n FROM st) WHERE n <= 2;
+SELECT sku, qty, n FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY qty NULLS LAST, price DESC) AS n FROM st) WHERE n <= 3;
+SELECT sku, qty, n FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY qty NULLS LAST, price DESC) AS n FROM sk) WHERE n <= 3;
+SELECT sku, qty FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY `at` DESC, sku) AS n FROM sk) WHERE n BETWEEN 2 AND 3;
+SELECT sku, qty, n FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY `at` DESC, sku) AS n FROM st) WHERE n BETWEEN 2 AND 3;
+SELECT sku, qty FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY sku ORDER BY `at` DESC) AS n FROM sk) WHERE n = 1;
+SELECT qty, price FROM st ORDER BY qty DESC, price LIMIT 3;
+SELECT qty, price FROM sk ORDER BY qty DESC, price LIMIT 2 OFFSET 1;
+SELECT sku FROM st LIMIT 3;
+SELECT sku, shop FROM sk LIMIT 2 OFFSET 1;
+SELECT shop, COUNT(*) AS c, SUM(qty) AS q FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDER BY qty DESC) AS n FROM st) WHERE n <= 2 GROUP BY shop;
+-- Top-N of aggregates.
+SELECT g, c, n FROM (SELECT g, c, ROW_NUMBER() OVER (ORDER BY c DESC) AS n FROM (SELECT g, COUNT(*) AS c FROM r GROUP BY g)) WHERE n <= 2;
+SELECT g, c FROM (SELECT g, c, ROW_NUMBER() OVER (ORDER BY c DESC, g) AS n FROM (SELECT g, COUNT(*) AS c FROM r GROUP BY g)) WHERE n <= 2;
+SELECT g, c, n FROM (SELECT g, c, ROW_NUMBER() OVER (ORDER BY c) AS n FROM (SELECT g, COUNT(*) AS c FROM r GROUP BY g)) WHERE n <= 2;
+SELECT g, m, n FROM (SELECT g, m, ROW_NUMBER() OVER (ORDER BY m DESC) AS n FROM (SELECT g, MAX(i) AS m FROM r GROUP BY g)) WHERE n <= 2;
+SELECT g, m, n FROM (SELECT g, m, ROW_NUMBER() OVER (ORDER BY m) AS n FROM (SELECT g, MIN(dc) AS m FROM r GROUP BY g)) WHERE n <= 3;
+SELECT g, b, c, n FROM (SELECT g, b, c, ROW_NUMBER() OVER (PARTITION BY b ORDER BY c DESC, g) AS n FROM (SELECT g, b, SUM(i) AS c FROM r GROUP BY g, b)) WHERE n <= 2;
+SELECT g, b, c FROM (SELECT g, b, c, ROW_NUMBER() OVER (PARTITION BY g ORDER BY c DESC) AS n FROM (SELECT g, b, SUM(i) AS c FROM r GROUP BY g, b)) WHERE n = 1;
+SELECT g, c FROM (SELECT g, COUNT(DISTINCT s) AS c FROM r GROUP BY g) ORDER BY c DESC, g LIMIT 2;
+SELECT c, COUNT(*) AS k FROM (SELECT g, COUNT(*) AS c FROM r GROUP BY g) GROUP BY c ORDER BY k DESC, c LIMIT 1;
+SELECT g, c FROM (SELECT g, COUNT(*) AS c FROM r GROUP BY g) ORDER BY c OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY;
+-- Top-N of Top-N, aggregates of Top-N.
+SELECT g, id, i, n FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY i DESC, id) AS n FROM (SELECT g, id, i FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY i DESC, id) AS m FROM r) WHERE m <= 2)) WHERE n <= 3;
+SELECT g, id, i FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY i DESC, id) AS n FROM (SELECT g, id, i, m FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY i DESC, id) AS m FROM r) WHERE m <= 2)) WHERE n <= 3;
+SELECT g, id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id) AS n FROM (SELECT g, i, MAX(id) AS id FROM r GROUP BY g, i)) WHERE n = 1;
+SELECT n, COUNT(*) AS c, SUM(i) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY i DESC) AS n FROM r) WHERE n <= 2 GROUP BY n;
+SELECT SUM(i) AS s, MAX(id) AS m FROM (SELECT i, id FROM r ORDER BY i DESC LIMIT 3);
+SELECT COUNT(*) AS c FROM (SELECT g, id FROM r LIMIT 5);
+SELECT DISTINCT i FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY i) AS n FROM r) WHERE n <= 2;
+SELECT * FROM (SELECT g, id FROM r ORDER BY id DESC LIMIT 2) UNION ALL SELECT * FROM (SELECT g, id FROM r ORDER BY i LIMIT 1);
+-- Of joins.
+-- materialized
+SELECT g, id, shop, qty, n FROM (SELECT r.g, r.id, st.shop, st.qty, ROW_NUMBER() OVER (PARTITION BY r.g ORDER BY st.qty DESC, r.id, st.sku) AS n FROM r JOIN st ON r.id = st.sku) WHERE n <= 2;
+-- materialized
+SELECT g, id, shop FROM (SELECT r.g, r.id, st.shop, ROW_NUMBER() OVER (PARTITION BY r.g ORDER BY st.qty, r.id) AS n FROM r LEFT JOIN sk AS st ON r.id = st.sku) WHERE n = 1;
+-- materialized
+SELECT r.id, t.qty FROM r JOIN (SELECT sku, qty FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDER BY qty DESC, sku) AS n FROM st) WHERE n = 1) AS t ON r.i = t.qty;
+-- materialized
+SELECT id FROM r WHERE i IN (SELECT qty FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDER BY qty, sku) AS n FROM sk) WHERE n <= 2);
+-- LIMIT in its forms.
+SELECT id FROM r LIMIT 0;
+SELECT id FROM r ORDER BY id DESC LIMIT 0;
+SELECT id, i FROM r ORDER BY i NULLS LAST, id OFFSET 2 ROWS FETCH FIRST 2 ROWS ONLY;
+SELECT id, i FROM r ORDER BY i DESC NULLS LAST FETCH NEXT ROW ONLY;
+SELECT id, i FROM r ORDER BY 2 DESC, 1 LIMIT 2;
+SELECT id, i + 1 AS j FROM r ORDER BY j, ABS(id - 8) LIMIT 2;
+SELECT id FROM r OFFSET 14;
+SELECT id FROM r ORDER BY id OFFSET 14 ROWS;
+SELECT id FROM r ORDER BY id LIMIT ALL;
+SELECT id FROM (SELECT id FROM r LIMIT 8) LIMIT 3;
+SELECT id FROM (SELECT id FROM r ORDER BY id LIMIT 8) ORDER BY id DESC LIMIT 2;
+SELECT g, MAX(id) FROM r GROUP BY g ORDER BY g LIMIT 3;
+SELECT g, MAX(id) AS m FROM r GROUP BY g HAVING COUNT(*) > 2 ORDER BY m LIMIT 1;
+(SELECT id FROM r WHERE id > 14) UNION ALL (SELECT id FROM r WHERE id < 3) ORDER BY id LIMIT 2;
+WITH x AS (SELECT id, g FROM r ORDER BY id DESC LIMIT 4) SELECT g, COUNT(*) AS c FROM x GROUP BY g;
