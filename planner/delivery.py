@@ -37,6 +37,8 @@ def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]
     table = sink.table
     if table is None:
         return sink
+    if takes is Takes.ANY and not sink.input.changes:
+        takes = Takes.APPEND  # it is what the query makes of it
     _check_conflict(sink, table, takes)
     _check_taken(sink.input, table, takes, deletes)
     plan = constrained(sink.input, table, settings)

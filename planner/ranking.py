@@ -16,8 +16,9 @@ from typing import TypeVar
 
 from parser.errors import PlanError, UnsupportedError
 from planner.logical import Filter, LogicalPlan, Over, OverCall, Project, Rank
+from planner.passes.constant_folding import folded
 from planner.rewrite import conjunction, conjuncts, transform
-from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
 from planner.window_roles import of_windows
 from udf.aggregates import is_aggregate
 
@@ -90,12 +91,44 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
     if call.function != "ROW_NUMBER":
         hint = "use ROW_NUMBER()"
         raise UnsupportedError(f"Top-N by {call.function} is not supported", hint=hint, position=over.position)
+    _check_rank(over, bounds)
     start = max(bounds.start, 1)
-    rank = Rank(over.input, over.partition, over.order, start, max(bounds.end, start - 1), call.name)
-    plan: LogicalPlan = of_windows(rank)
+    plan = _with_number(
+        of_windows(
+            Rank(_by_number(over.input), over.partition, over.order, start, max(bounds.end, start - 1), call.name)
+        )
+    )
     for above in reversed(chain):
         plan = above.with_inputs((plan,))
     return replace(node, input=plan, predicate=conjunction(rest)) if rest else plan
+
+
+def _check_rank(over: Over, bounds: _Bounds) -> None:
+    """Refuses what is no order and no number of rows."""
+    if bounds.end < 1:
+        detail = f"the condition wants ranks up to {bounds.end}"
+        raise PlanError("ranks are numbers from 1 on", detail=detail, position=over.position)
+    below = dict(over.input.items) if isinstance(over.input, Project) else {}
+    if all(isinstance(below.get(k.column), Literal) for k in over.order):
+        hint = "order by a column, or use LIMIT for any rows"
+        raise PlanError("ROW_NUMBER over a stream needs ORDER BY with a column", hint=hint, position=over.position)
+
+
+def _by_number(plan: LogicalPlan) -> LogicalPlan:
+    """Ranks right below other ranks are told by their numbers, as Flink does, since its OVER takes all columns there."""
+    if isinstance(plan, Project) and all(isinstance(e, ColumnRef) for _, e in plan.items):
+        return plan.with_inputs((_by_number(plan.input),))
+    return replace(plan, keeps_name=True) if type(plan) is Rank and plan.rank_name is not None else plan
+
+
+def _with_number(rank: Rank) -> LogicalPlan:
+    """The rank; where only one is wanted, every row has that, and it need not be told by it."""
+    if type(rank) is not Rank or rank.start != rank.end or rank.rank_name is None:
+        return rank
+    bare = replace(rank, rank_name=None)
+    own = [(c.name, ColumnRef(c.name, c.type)) for c in bare.schema]
+    number = Literal(rank.start, rank.schema.type(rank.rank_name))
+    return Project(bare, (*own, (rank.rank_name, number)))
 
 
 def _narrowed(bounds: _Bounds, part: Scalar, column: str) -> _Bounds | None:
@@ -132,6 +165,8 @@ def _is(value: Scalar, column: str) -> bool:
 
 
 def _number(value: Scalar) -> int | None:
+    if not isinstance(value, Literal) and not any(isinstance(n, ColumnRef) for n in walk(value)):
+        value = folded(value)
     while isinstance(value, Call) and value.function == "CAST":
         (value,) = value.args
     return value.value if isinstance(value, Literal) and isinstance(value.value, int) else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from parser.errors import PlanError
-from planner.logical import IntervalJoin, LogicalPlan, Stateful
+from planner.logical import IntervalJoin, LogicalPlan, Rank, Stateful
 from planner.rewrite import transform
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
@@ -44,24 +44,28 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
     ttl_ms = duration_ms(settings, STATE_TTL)
     cleanup_ms = duration_ms(settings, CLEANUP)
     tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
-    if not row_by_row and not ttl_ms and not cleanup_ms and not tells_late:
-        return plan
 
     def set_up(node: LogicalPlan) -> LogicalPlan:
         if isinstance(node, IntervalJoin):
             node = replace(node, cleanup_ms=cleanup_ms)
         if not isinstance(node, Stateful):
             return node
-        return replace(
-            node,
-            row_by_row=(row_by_row or node.row_by_row) and node.folds,
-            ttl_ms=node.ttl_ms or ttl_ms,
-            tells_late=tells_late and node.judges_lateness,
-        )
+        if node.judges_lateness and any(i.changes for i in node.inputs):
+            node = node.with_inputs([transform(i, _unfolded) for i in node.inputs])
+        told = tells_late and node.judges_lateness
+        by_row = (row_by_row or node.row_by_row) and node.folds
+        if (by_row, node.ttl_ms or ttl_ms, told) == (node.row_by_row, node.ttl_ms, node.tells_late):
+            return node
+        return replace(node, row_by_row=by_row, ttl_ms=node.ttl_ms or ttl_ms, tells_late=told)
 
     changed = transform(plan, set_up)
     assert isinstance(changed, type(plan))
     return changed
+
+
+def _unfolded(node: LogicalPlan) -> LogicalPlan:
+    """Changes that a window takes by their times come one by one: what is folded has passed the times between."""
+    return replace(node, row_by_row=True) if isinstance(node, Rank) and node.changes and node.folds else node
 
 
 def is_batch(settings: Mapping[str, str]) -> bool:

@@ -91,7 +91,7 @@ def of_windows(rank: Rank) -> Rank:
     bounds = None if rank.input.changes else bounds_among(rank.input, rank.partition)
     if bounds is None:
         return rank
-    return WindowRank(rank.input, rank.partition, rank.order, rank.start, rank.end, rank.rank_name, bounds)
+    return WindowRank(rank.input, rank.partition, rank.order, rank.start, rank.end, rank.rank_name, bounds=bounds)
 
 
 def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:

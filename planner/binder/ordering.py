@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -13,7 +13,7 @@ from planner.binder import pool
 from planner.binder.over import sort_keys
 from planner.binder.scope import Query, distinct_names
 from planner.logical import LogicalPlan, Materialize, Project, Rank, SortKey, TemporalSort
-from planner.scalar import Scalar
+from planner.scalar import ColumnRef, Scalar
 
 _MOST = 2**31 - 1
 
@@ -69,7 +69,7 @@ class Ordering:
             return self._in_batch(plan, limit, offset or 0)
         if limit is not None:
             start = (offset or 0) + 1
-            return Rank(plan, (), self.keys, start, min(start - 1 + limit, _MOST))
+            return _first(plan, self.keys, start, min(start - 1 + limit, _MOST))
         if offset is not None:
             position = position_of(self.node.args["offset"])
             raise UnsupportedError("OFFSET without LIMIT is not supported", hint="add LIMIT", position=position)
@@ -84,6 +84,10 @@ class Ordering:
                 hint="add LIMIT for the first rows of another order",
                 position=position_of(self.node.args["order"]),
             )
+        if plan.changes:
+            detail = "rows of its input are updated or go"
+            position = position_of(self.node.args["order"])
+            raise PlanError("ORDER BY a time needs rows that are only added", detail=detail, position=position)
         return TemporalSort(plan, self.keys)
 
     def _in_batch(self, plan: LogicalPlan, limit: int | None, offset: int) -> LogicalPlan:
@@ -91,6 +95,16 @@ class Ordering:
         if not self.keys and not offset and end is None:
             return plan
         return Materialize(plan, self.keys, offset + 1, end)
+
+
+def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -> LogicalPlan:
+    """The first rows of the order. Of rows that change they are taken before columns are left out: the others may tell
+    which row is which."""
+    items = dict(plan.items) if isinstance(plan, Project) else {}
+    if not plan.changes or not keys or not items or not all(isinstance(e, ColumnRef) for e in items.values()):
+        return Rank(plan, (), keys, start, end)
+    below = tuple(replace(k, column=items[k.column].name) for k in keys)  # type: ignore[union-attr]
+    return plan.with_inputs((Rank(plan.inputs[0], (), below, start, end),))
 
 
 def is_ordered(node: exp.Expression) -> bool:

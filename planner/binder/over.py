@@ -13,7 +13,7 @@ from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
 from planner.binder import pool
 from planner.binder.calls import time_kept
 from planner.binder.scalars import BINDERS
-from planner.binder.scope import Place
+from planner.binder.scope import Place, Scope
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
 from planner.passes.constant_folding import folded
 from planner.scalar import ColumnRef, Literal, Scalar
@@ -240,6 +240,19 @@ def _constant(value: Scalar, node: exp.Expression) -> int:
     if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < 0:
         raise PlanError("a whole number is expected here", position=position_of(node))
     return value.value
+
+
+def with_aliases(condition: exp.Expression, node: exp.Select, scope: Scope) -> exp.Expression:
+    """The condition of QUALIFY with what SELECT calls by a name in the place of that name; columns come first."""
+    named = {e.alias: e.this for e in node.expressions if isinstance(e, exp.Alias)}
+    columns = {f.name for f in scope.fields}
+
+    def find(part: exp.Expression) -> exp.Expression:
+        if not isinstance(part, exp.Column) or part.table or part.name in columns or part.name not in named:
+            return part
+        return exp.Paren(this=named[part.name].copy())
+
+    return condition.copy().transform(find)
 
 
 def has_over(nodes: Iterable[exp.Expression]) -> bool:

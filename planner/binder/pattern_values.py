@@ -16,7 +16,7 @@ from parser.errors import PlanError, UnsupportedError
 from parser.types import Schema, TimeAttribute, timestamp
 from planner.binder import pool, refusals
 from planner.binder.aggregates import aggregate_argument, user_aggregate
-from planner.binder.calls import function_call, user_arguments
+from planner.binder.calls import function_call, time_kept, user_arguments
 from planner.binder.scalars import BINDERS, bind_condition, bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.logical import PatternItem, PatternValue
@@ -31,13 +31,15 @@ _ALL = "*"
 @dataclass(frozen=True)
 class Asked:
     """What the clauses of one MATCH_RECOGNIZE are about. `columns` are those of its input by their names in the text;
-    `subsets` are the names that stand for several variables; `time` is the column that orders the rows."""
+    `subsets` are the names that stand for several variables; `time` is the column that orders the rows; `defined` are the
+    variables of DEFINE, of which those that are not in the pattern have no rows."""
 
     context: Context
     columns: Mapping[str, ColumnRef]
     items: tuple[PatternItem, ...]
     subsets: Mapping[str, tuple[str, ...]]
     time: ColumnRef
+    defined: tuple[str, ...] = ()
 
     def variables(self, name: str) -> tuple[str, ...]:
         present = tuple(i.variable for i in self.items if not i.absent)
@@ -72,13 +74,17 @@ class PatternValues:
 
     def _fields(self) -> list[Field]:
         own = () if self._defined is None else (self._defined,)
-        variables = dict.fromkeys((*self.asked.variables(_ALL), *self.asked.subsets, *own))
+        variables = dict.fromkeys((*self.asked.variables(_ALL), *self.asked.subsets, *self._defined_names(), *own))
         named = [Field((), n, self._row("LAST", _ALL, c, 0)) for n, c in self.asked.columns.items()]
         return named + [
             Field((v,), n, self._row("LAST", v, c, 0), merged=True)
             for v in variables
             for n, c in self.asked.columns.items()
         ]
+
+    def _defined_names(self) -> tuple[str, ...]:
+        absent = {i.variable for i in self.asked.items if i.absent}
+        return tuple(n for n in self.asked.defined if n not in absent)
 
     def _row(self, function: str, variable: str, column: ColumnRef, offset: int) -> ColumnRef:
         """The value of one row of a variable."""
@@ -234,6 +240,7 @@ class PatternValues:
         if result is None:
             try:
                 result = bind_aggregate(name, kinds).result_type
+                result = result if argument is None else time_kept(name, argument, result)
             except PlanError as error:
                 raise error.at(position_of(node)) from None
         return self._aggregated(name, argument, node, PatternValue("", name, (), None, result))

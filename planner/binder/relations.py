@@ -14,7 +14,7 @@ from parser.types import Column, DataType, Schema
 from planner.binder import aggregates, intervals, joins, laterals, ordering, pool, refusals, window_groups, windows
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
-from planner.binder.over import OverCalls
+from planner.binder.over import OverCalls, with_aliases
 from planner.binder.patterns import bind_match
 from planner.binder.scalars import as_condition, bind_scalar, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, UnknownColumn, did_you_mean, distinct_names
@@ -204,7 +204,9 @@ def _select(node: exp.Select, context: Context) -> Query:
     items = [item for e in node.expressions for item in _items(e, binder, scope)]
     names, values = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items)), [v for _, v in items]
     qualify = node.args.get("qualify")
-    condition = None if qualify is None else as_condition(binder.bind(qualify.this), qualify, "QUALIFY")
+    condition = None
+    if qualify is not None:
+        condition = as_condition(binder.bind(with_aliases(qualify.this, node, scope)), qualify, "QUALIFY")
     ordered = ordering.Ordering(node, names, values, batch=context.batch)
     ordered.bind(binder.bind)
     if grouping is not None:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from parser.types import Column, Schema
 from planner.changelog import Changes
+from planner.logical import movement as moves
 from planner.logical.node import LogicalPlan, Names, Stateful
 from planner.logical.windows import AggregateCall
 
@@ -53,6 +54,20 @@ class GroupAggregate(Stateful):
     def changes(self) -> Changes:
         updates = Changes.UPDATES if self.aggregates else Changes.NONE
         return updates | (Changes.DELETES if self.input.changes else Changes.NONE)
+
+    @cached_property
+    def movement(self) -> moves.Movement | None:
+        below = self.input.movement
+        if below is None or any(below.get(k) != 0 for k in self.keys):
+            return None
+        found = dict.fromkeys(self.keys, 0)
+        for call in self.aggregates:
+            positive = call.argument is not None and self.input.never_negative(call.argument)
+            argument = None if call.argument is None else below.get(call.argument)
+            moved = moves.of_aggregate(call.function, positive, argument)
+            if moved is not None:
+                found[call.name] = moved
+        return found
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

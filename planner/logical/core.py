@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 from parser.types import Column, Schema, TimeAttribute
 from planner.catalog import Table, Watermark
 from planner.changelog import Changes
+from planner.logical import movement as moves
 from planner.logical.node import LogicalPlan, Names, renamed_keys
-from planner.scalar import Call, Scalar, columns_of, digest_of, same_values, walk
+from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_values, walk
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,16 @@ class Filter(LogicalPlan):
         return outputs | columns_of(self.predicate)
 
     @cached_property
+    def movement(self) -> moves.Movement | None:
+        below = self.input.movement
+        if below is None or moves.stays_true(self.predicate, self.schema.names, below):
+            return below
+        return {}
+
+    def never_negative(self, column: str) -> bool:
+        return moves.keeps_positive(self.predicate, column) or self.input.never_negative(column)
+
+    @cached_property
     def after_only(self) -> bool:
         """Not where an update may fail the filter that its row passed before: only the -U tells of that row."""
         by_key = any(columns_of(self.predicate) <= key for key in self.input.upsert_keys)
@@ -156,6 +167,16 @@ class Project(LogicalPlan):
 
     def reads(self, outputs: Names, port: int) -> Names:
         return frozenset[str]().union(*(columns_of(e) for n, e in self.items if n in outputs))
+
+    @cached_property
+    def movement(self) -> moves.Movement | None:
+        below = self.input.movement
+        return super().movement if below is None or not self.changes else moves.of_items(self.items, below)
+
+    def never_negative(self, column: str) -> bool:
+        value = dict(self.items)[column]
+        known = moves.is_never_negative(value)
+        return self.input.never_negative(value.name) if isinstance(value, ColumnRef) else bool(known)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

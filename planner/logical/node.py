@@ -10,6 +10,7 @@ from typing import ClassVar, Self, TypeAlias
 
 from parser.types import Schema
 from planner.changelog import Changes
+from planner.logical.movement import Movement
 from planner.scalar import Call, Scalar, digest_of, walk
 
 Names: TypeAlias = frozenset[str]
@@ -97,6 +98,15 @@ class LogicalPlan:
         for source in self.inputs:
             found |= source.changes
         return found
+
+    @cached_property
+    def movement(self) -> Movement | None:
+        """How the values of a row move as it is updated; None where rows may go, or nothing is known."""
+        return None if self.changes else dict.fromkeys(self.schema.names, 0)
+
+    def never_negative(self, column: str) -> bool:
+        """Whether a column is known to have no value below zero."""
+        return False
 
     @cached_property
     def after_only(self) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from parser.errors import Position
 from parser.types import BIGINT, Column, DataType, Schema
 from planner.changelog import Changes
+from planner.logical.movement import Movement
 from planner.logical.node import LogicalPlan, Names, Stateful, keys_within
 
 
@@ -29,7 +30,7 @@ class SortKey:
 class Rank(Stateful):
     """Of each `partition`, the rows that have the ranks `start` to `end` (counted from 1) in the order of `order`; rows
     that are equal in it in the order of their arrival. `rank_name` is the column with the rank behind the input's columns;
-    None where nobody reads it.
+    None where nobody reads it, unless it `keeps_name`: then rows are told by their rank though nobody reads that.
 
     Where the order is one time attribute, only the first row is wanted and rows only come, it is *deduplication*: of rows
     with the same time the first counts, and descending the last."""
@@ -42,6 +43,7 @@ class Rank(Stateful):
     start: int
     end: int
     rank_name: str | None = None
+    keeps_name: bool = False
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -64,10 +66,11 @@ class Rank(Stateful):
         return (*self.partition, "|", *map(str, self.order), "|", str(self.start), str(self.end), str(self.rank_name))
 
     def pruned(self, wanted: Names) -> Self:
-        return self if self.rank_name in wanted else replace(self, rank_name=None)
+        return self if self.keeps_name or self.rank_name in wanted else replace(self, rank_name=None)
 
     def reads(self, outputs: Names, port: int) -> Names:
-        return (outputs - {self.rank_name or ""}) | set(self.partition) | {k.column for k in self.order}
+        keys = {*self.partition, *self.row_key, *(k.column for k in self.order)}
+        return (outputs - {self.rank_name or ""}) | keys
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.partition
@@ -93,17 +96,47 @@ class Rank(Stateful):
         first = self.deduplicates and not self.order[0].descending
         return first and self.input.schema.type(self.order[0].column).is_rowtime
 
+    @cached_property
+    def row_key(self) -> tuple[str, ...]:
+        """Where rows are only updated, and move up alone: the columns that tell those of a partition apart. What falls
+        behind the last wanted rank then comes back by its own update. () elsewhere."""
+        keys, moved = keys_within(self.input.upsert_keys, frozenset(self.partition)), self.input.movement
+        updates = self.input.changes == Changes.UPDATES and self.input.after_only
+        if not updates or not keys or not moved or not self.order:
+            return ()
+        if not all(moved.get(k.column) in (0, 1 if k.descending else -1) for k in self.order):
+            return ()
+        shortest = min(keys, key=lambda k: (len(k), sorted(k)))
+        return tuple(n for n in self.input.schema.names if n in shortest and n not in self.partition)
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether a row with a `row_key` can fall after all: from NULL to the first value."""
+        kinds = self.input.schema
+        return any(not k.descending and k.nulls_first and kinds.type(k.column).nullable for k in self.order)
+
     @property
     def by_rank(self) -> bool:
         """Whether a row in the place of another is told as an update of that."""
-        return self.rank_name is not None or self.start > 1 or (self.end == 1 and not self.input.changes)
+        only_first = self.end == 1 and (not self.input.changes or bool(self.row_key))
+        return self.rank_name is not None or self.start > 1 or only_first
+
+    @cached_property
+    def movement(self) -> Movement | None:
+        """Of deduplication alone; all other ranks let rows go."""
+        only_first = self.start == self.end == 1 and not self.input.changes
+        if not self.changes or not only_first:
+            return super().movement
+        return dict.fromkeys(self.partition, 0)
 
     @cached_property
     def changes(self) -> Changes:
         if self.keeps_first:
             return Changes.NONE
-        if not self.input.changes and self.start == self.end == 1:
+        if self.start == self.end == 1 and (not self.input.changes or self.row_key):
             return Changes.UPDATES
+        if self.row_key:
+            return Changes.ALL
         return Changes.ALL if self.by_rank else Changes.DELETES
 
     @cached_property

@@ -73,6 +73,7 @@ from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.temporal_join import TemporalJoinOperator
 from sqlengine.operators.temporal_sort import TemporalSortOperator
 from sqlengine.operators.union import UnionOperator
+from sqlengine.operators.updating_rank import UpdatingRankOperator
 from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
@@ -129,6 +130,12 @@ def _over(plan: Over, node: PhysicalNode) -> Operator:
     return OverOperator(plan) if plan.in_time else OverSortedOperator(plan)
 
 
+def _rank(plan: Rank) -> Operator:
+    if plan.waits_for_time:
+        return FirstRowOperator(plan)
+    return UpdatingRankOperator(plan) if plan.row_key else RankOperator(plan)
+
+
 def _upsert_materialize(plan: UpsertMaterialize, node: PhysicalNode) -> Operator:
     if plan.conflict == "DEDUPLICATE":
         return UpsertMaterializeOperator(plan)
@@ -163,7 +170,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(WindowAggregate, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(WindowRank, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(WindowJoin, lambda plan, node: window_operator(plan, _owner(node))),
-        _entry(Rank, lambda plan, node: FirstRowOperator(plan) if plan.waits_for_time else RankOperator(plan)),
+        _entry(Rank, lambda plan, node: _rank(plan)),
         _entry(IntervalJoin, lambda plan, node: IntervalJoinOperator(plan, _owner(node))),
         _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan, _owner(node))),
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan, _owner(node))),

@@ -59,6 +59,10 @@ def codes_of(columns: Sequence[pa.Array], count: int) -> IntArray:
     """A number for each row, equal for rows that are equal in all columns; NULL is equal to NULL."""
     found = np.zeros(count, np.int64)
     for column in columns:
+        if pa.types.is_nested(column.type):
+            own = _codes_of_bytes(SortKey(""), column)
+            found = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+            continue
         encoded = column.dictionary_encode("encode")
         own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         found = np.unique(found * len(encoded.dictionary) + own, return_inverse=True)[1]

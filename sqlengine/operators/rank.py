@@ -116,7 +116,12 @@ class RankOperator:
         return gone
 
     def _put(
-        self, batch: Batch, key: list[pa.Array], identity: list[pa.Array], values: list[pa.Array], count: int | None = None
+        self,
+        batch: Batch,
+        key: list[pa.Array],
+        identity: list[pa.Array],
+        values: list[pa.Array],
+        count: int | None = None,
     ) -> None:
         num_rows = batch.num_rows if count is None else count
         if self._node.ttl_ms:

@@ -21,7 +21,7 @@ class RowByRowOperator:
         self.operator.open(context)
 
     def process(self, port: int, batch: Batch) -> Output:
-        if batch.num_rows <= 1:
+        if not batch.num_rows:
             return joined(self.operator.process(port, batch))
         before = batch.watermarks()
         return joined(

@@ -22,10 +22,8 @@ _NUMBER = BIGINT.with_nullable(False)
 
 @dataclass(slots=True)
 class _Entry:
-    """A row of a key: what tells it apart, its slot (-1: it came with this batch), the row of the batch that it is now
-    (-1: as it was)."""
+    """A row of a key: its slot (-1: it came with this batch), the row of the batch that it is now (-1: as it was)."""
 
-    same: bytes
     slot: int
     row: int
 
@@ -57,14 +55,14 @@ class UpsertMaterializeOperator:
     def _load(self) -> None:
         """The rows of each key from the table, in order."""
         self._generation = self._table.generation
-        self._held: dict[bytes, list[_Entry]] = {}
+        self._held: dict[bytes, dict[bytes, _Entry]] = {}  # by key and what tells its rows apart, in order of arrival
         slots = self._table.live()
         slots = slots[np.argsort(self._table.columns[NUMBER][slots], kind="stable")]
         self._next = 1 + int(self._table.columns[NUMBER][slots].max(initial=-1))
         columns = {c.name: self._table.array(c.name, slots) for c in self._node.schema}
         keys, same = self._encoded(columns, len(slots))
         for key, row, slot in zip(keys, same, slots.tolist(), strict=True):
-            self._held.setdefault(key, []).append(_Entry(row, slot, -1))
+            self._held.setdefault(key, {})[row] = _Entry(slot, -1)
 
     def _encoded(self, columns: dict[str, pa.Array], count: int) -> tuple[list[bytes], list[bytes]]:
         """The key of each row, and what tells it from others of that key."""
@@ -81,29 +79,35 @@ class UpsertMaterializeOperator:
         before: dict[bytes, bool] = {}
         shown: dict[bytes, tuple[int, int, int]] = {}  # by key: the row that is told last: slot, row of the batch, time
         gone: list[int] = []
+        written: list[_Entry] = []
         for i, (key, row, kind) in enumerate(zip(keys, same, kinds.tolist(), strict=True)):
-            entries = self._held.setdefault(key, [])
+            entries = self._held.setdefault(key, {})
             before.setdefault(key, bool(entries))
-            told = _add(entries, row, i) if kind not in (UPDATE_BEFORE, DELETE) else self._take(entries, row, i, gone)
+            if kind in (UPDATE_BEFORE, DELETE):
+                told = self._take(entries, row, i, gone)
+            else:
+                told = _add(entries, row, i, written)
             if told is not None:
                 shown.pop(key, None)
                 shown[key] = (*told, i)
         result = self._told(batch, before, shown)
-        self._store(batch, before, gone)
+        self._store(batch, before, [e for e in written if e.row != -1], gone)
         return result
 
-    def _take(self, entries: list[_Entry], row: bytes, i: int, gone: list[int]) -> tuple[int, int] | None:
+    def _take(self, entries: dict[bytes, _Entry], row: bytes, i: int, gone: list[int]) -> tuple[int, int] | None:
         """Takes a row of a key back; the row to tell, if another is there now, or none."""
-        at = next((n for n, entry in enumerate(entries) if entry.same == row), None)
-        if at is None:
+        entry = entries.get(row)
+        if entry is None:
             self._counters["rows_without_key"] += 1
             return None
-        entry = entries.pop(at)
+        was_last = next(reversed(entries)) == row
+        del entries[row]
         if entry.slot >= 0:
             gone.append(entry.slot)
+        entry.row = -1
         if not entries:
             return -1, i
-        return _place(entries[-1]) if at == len(entries) else None
+        return _place(entries[next(reversed(entries))]) if was_last else None
 
     def _told(self, batch: Batch, before: dict[bytes, bool], shown: dict[bytes, tuple[int, int, int]]) -> Batch | None:
         """The rows to tell: from the batch, or from the table where an older one is there again."""
@@ -128,9 +132,8 @@ class UpsertMaterializeOperator:
             columns.append(pa.concat_arrays([batch.column(column.name), held]).take(pa.array(chosen)))
         return replace(result, columns=tuple(columns), kinds=plain(np.array(kinds, np.int8)), offsets=None)
 
-    def _store(self, batch: Batch, touched: dict[bytes, bool], gone: list[int]) -> None:
+    def _store(self, batch: Batch, touched: dict[bytes, bool], entries: list[_Entry], gone: list[int]) -> None:
         """Writes the rows that came with the batch into the table, and forgets those that went."""
-        entries = [e for key in touched for e in self._held[key] if e.row != -1]
         fresh = sorted((e for e in entries if e.slot == -1), key=lambda e: e.row)
         self._table.remove(np.array(gone, np.int64))
         if fresh:
@@ -154,13 +157,12 @@ class UpsertMaterializeOperator:
             entry.row = -1
 
 
-def _add(entries: list[_Entry], row: bytes, i: int) -> tuple[int, int]:
+def _add(entries: dict[bytes, _Entry], row: bytes, i: int, written: list[_Entry]) -> tuple[int, int]:
     """Adds a row of the batch to a key, in the place of the one that it replaces; it is the row to tell."""
-    for entry in entries:
-        if entry.same == row:
-            entry.row = i
-            return -1, i
-    entries.append(_Entry(row, -1, i))
+    entry = entries.setdefault(row, _Entry(-1, -1))
+    if entry.row == -1:
+        written.append(entry)
+    entry.row = i
     return -1, i
 
 

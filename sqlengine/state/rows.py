@@ -178,6 +178,10 @@ class RowsTable:
         """What `Sorting.keys` made of the row at this place of a key's order."""
         return self._keys[self._members[group][place]]
 
+    def sort_key(self, slot: int) -> bytes:
+        """What `Sorting.keys` made of a row."""
+        return self._keys[slot]
+
     def size(self, group: int) -> int:
         """How many rows a key has, equal ones counted once."""
         return len(self._members[group])

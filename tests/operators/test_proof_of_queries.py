@@ -43,7 +43,18 @@ QUERIES = {
     "hop": "SELECT k, COUNT(*), SUM(i), window_end FROM TABLE(HOP(TABLE e, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '6' SECOND)) GROUP BY k, window_start, window_end",
     "session": "SELECT k, COUNT(*), SUM(m), window_end FROM TABLE(SESSION(TABLE e PARTITION BY k, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY k, window_start, window_end",
 }
+# Rows come together by one key and then by another: not for instances side by side.
+COUNTED = "SELECT k, i, COUNT(*) AS c FROM e GROUP BY k, i"
+OF_CHANGES = {
+    "rising": TOP.replace("m,", "c,").format("c DESC, i", 2).replace("FROM e", f"FROM ({COUNTED})"),
+    "rising rows": TOP.replace("m,", "c,")
+    .format("c DESC, i", 2)
+    .replace("FROM e", f"FROM ({COUNTED})")
+    .replace("*", "k, c", 1),
+    "updated": TOP.replace("m,", "c,").format("c, i DESC", 2).replace("FROM e", f"FROM ({COUNTED})"),
+}
 each_query = pytest.mark.parametrize("name", QUERIES)
+every_query = pytest.mark.parametrize("name", [*QUERIES, *OF_CHANGES])
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ def operators(name: str) -> Operators:
     (created,) = parse(TABLE)
     table = bind(created, Catalog(), {})
     assert isinstance(table, Table)
-    (query,) = parse(QUERIES[name])
+    (query,) = parse((QUERIES | OF_CHANGES)[name])
     bound = bind(query, Catalog().put(table), {})
     assert isinstance(bound, tuple)
     plan: LogicalPlan = optimize(bound[0])
@@ -104,7 +115,7 @@ def in_one_process(name: str, chunks: Sequence[Chunk], size: int) -> Counter[str
     return left([b for piece in pieces(chunks, size) for b in chain.push(piece)])
 
 
-@each_query
+@every_query
 def test_the_size_of_batches_changes_nothing(name: str) -> None:
     chunks = feed(1, chunks=12)
     wanted = in_one_process(name, chunks, 1)
@@ -143,7 +154,7 @@ def move(instances: Sequence[Chain], owner: np.ndarray, buckets: range, to: int)
     owner[moved] = to
 
 
-@each_query
+@every_query
 def test_a_restart_behind_every_batch(name: str) -> None:
     chunks, parts = feed(3, chunks=8), operators(name)
     held: dict[str, pa.Table] = {}

@@ -1,4 +1,5 @@
 SET 'pipeline.auto-watermark-interval' = '0';
+SET 'table.exec.mini-batch.enabled' = 'false';
 CREATE TABLE st (sku INT, shop STRING, qty INT, price DECIMAL(6, 2), `at` TIMESTAMP(3))
 WITH ('connector' = 'filesystem', 'path' = '${DATA}/stock_changes.json', 'format' = 'debezium-json');
 CREATE TABLE sk (sku INT, shop STRING, qty INT, price DECIMAL(6, 2), `at` TIMESTAMP(3), PRIMARY KEY (sku) NOT ENFORCED)
@@ -51,7 +52,8 @@ INSERT INTO d5 SELECT CAST(id AS STRING), l FROM r ON CONFLICT DO ERROR;
 -- NULL where none may stand.
 CREATE TABLE whole (id INT NOT NULL, s STRING NOT NULL) WITH ('connector' = 'filesystem', 'path' = '${OUT}/whole', 'format' = 'json');
 CREATE TABLE whole_text (line STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/whole', 'format' = 'raw');
-INSERT INTO whole SELECT id, s FROM r;
+CREATE TABLE strict (id INT NOT NULL, s STRING NOT NULL) WITH ('connector' = 'filesystem', 'path' = '${OUT}/strict', 'format' = 'json');
+INSERT INTO strict SELECT id, s FROM r;
 INSERT INTO whole SELECT id, s FROM r WHERE s IS NOT NULL AND id > 12;
 SET 'table.exec.sink.not-null-enforcer' = 'DROP';
 INSERT INTO whole SELECT id, s FROM r WHERE id < 5;
