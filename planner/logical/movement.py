@@ -6,7 +6,6 @@ they like are missing."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from typing import TypeAlias
 
 from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
@@ -53,10 +52,10 @@ def is_never_negative(value: Scalar) -> bool | None:
     """Whether an expression is never below zero; None where that is as its column is."""
     if isinstance(value, Literal):
         held = value.value
-        return held is None or (isinstance(held, int | float | Decimal) and held >= 0)
+        return held is None or (value.type.is_numeric and not str(held).startswith("-"))
     if isinstance(value, ColumnRef):
         return None
-    if isinstance(value, Call) and value.function == "CASE":
+    if value.function == "CASE":
         results = [*value.args[1::2], *value.args[-1:]]
         return all(is_never_negative(r) is True for r in results)
     return False
