@@ -139,8 +139,8 @@ def _length(cursor: Cursor, what: str) -> int:
         return MAX_LENGTH if what.startswith("VAR") else 1
     token = cursor.token
     length = cursor.integer(f"the length of {what}")
-    if not 1 <= length <= MAX_LENGTH:
-        raise ParseError(f"the length of {what} is 1 to {MAX_LENGTH}", position=token.position)
+    if length > MAX_LENGTH:
+        raise ParseError(f"the length of {what} is 0 to {MAX_LENGTH}", position=token.position)
     cursor.expect(")")
     return length
 
@@ -168,10 +168,10 @@ def _decimal(cursor: Cursor) -> DataType:
     precision = cursor.integer("the number of digits")
     scale = cursor.integer("the number of digits after the point") if cursor.take(",") else 0
     cursor.expect(")")
-    if not 1 <= precision <= 38 or scale > precision:
+    if precision < 1 or scale > min(precision, 38):
         message = "DECIMAL has 1 to 38 digits, and no more after the point than in all"
         raise ParseError(message, position=token.position)
-    return decimal(precision, scale)
+    return decimal(min(precision, 38), scale)
 
 
 def _double(cursor: Cursor) -> DataType:

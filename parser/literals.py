@@ -40,6 +40,8 @@ TIME_UNITS = frozenset(UNITS) | frozenset(
 _WEEKDAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
 # What a unit stays below when a larger one stands before it.
 _LIMITS = {"MONTH": 12, "HOUR": 24, "MINUTE": 60, "SECOND": 60}
+# Flink has no intervals of days and smaller units with more digits in the first of them.
+_MOST_DIGITS = 3
 _SEPARATORS = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
 
 
@@ -50,7 +52,7 @@ def typed_literal(cursor: Cursor) -> exp.Cast:
     if not local:
         refuse_zone(cursor, first.word)
     token = cursor.token
-    text = cursor.string(f"the text of a {first.word}")
+    text = cursor.string(f"the text of a {first.word}").strip(" ")
     return _point(first.word, text, local, first, token)
 
 
@@ -87,7 +89,7 @@ def _canonical(kind: str, text: str, token: Token) -> tuple[str, DataType]:
         clock, digits = _clock(text, kind, token)
         return clock, time(digits)
     day, space, rest = text.partition(" ")
-    clock, digits = _clock(rest if space else "00:00:00", kind, token)
+    clock, digits = _clock(rest.lstrip(" ") if space else "00:00:00", kind, token)
     return f"{_day(day, kind, token)} {clock}", timestamp(digits)
 
 
@@ -167,13 +169,21 @@ def interval_value(node: exp.Interval) -> tuple[Root, int]:
     unit = unit.this if isinstance(unit, exp.IntervalSpan) else unit
     digits = int(unit.expressions[0].name) if unit.expressions else 2
     leading = node.meta["leading"]
+    if not node.meta["months"] and digits > _MOST_DIGITS:
+        hint = f"write {leading} * INTERVAL '1' {unit.name}"
+        raise PlanError(
+            f"an interval of {unit.name} has at most {_MOST_DIGITS} digits", hint=hint, position=_place(node)
+        )
     if leading >= 10**digits:
-        where = Position(node.this.meta["line"], node.this.meta["col"], node.meta["end"] - node.this.meta["start"] + 1)
         hint = f"write INTERVAL '{node.this.name}' {unit.name}({len(str(leading))})"
         raise PlanError(
-            f"'{node.this.name}' has more than {digits} digits in its {unit.name}", hint=hint, position=where
+            f"'{node.this.name}' has more than {digits} digits in its {unit.name}", hint=hint, position=_place(node)
         )
     return Root.INTERVAL_YEAR_MONTH if node.meta["months"] else Root.INTERVAL_DAY_TIME, node.meta["value"]
+
+
+def _place(node: exp.Interval) -> Position:
+    return Position(node.this.meta["line"], node.this.meta["col"], node.meta["end"] - node.this.meta["start"] + 1)
 
 
 def _unit(cursor: Cursor) -> tuple[str, exp.Expression]:
@@ -222,4 +232,4 @@ def _interval_value(token: Token, start: str, end: str) -> int:
 
 
 def _fraction(unit: str) -> str:
-    return r"(?:\.\d{1,9})?" if unit == "SECOND" else ""
+    return r"(?:\.\d{1,6})?" if unit == "SECOND" else ""

@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.cursor import Cursor
-from parser.errors import ParseError
 from parser.types import INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, DataType, Root, Written, time, timestamp, timestamp_ltz
 
 _INTERVAL_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
 def precision(cursor: Cursor, default: int) -> int:
+    """(p) behind the name of a type: more than nine digits are nine, as in Flink."""
     if not cursor.take("("):
         return default
-    token = cursor.token
     digits = cursor.integer("the number of fractional digits")
-    if digits > 9:
-        raise ParseError("a time has at most 9 fractional digits", position=token.position)
     cursor.expect(")")
-    return digits
+    return min(digits, 9)
 
 
 def refuse_zone(cursor: Cursor, what: str) -> None:

@@ -12,7 +12,7 @@ from udf.arrays import row_by_row, valid
 from udf.intervals import integers
 from udf.lists import elements_in, equal_values, is_array, lists_from, lists_of, spread
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom, ResultRule, int_, nullable, text
+from udf.signatures import Custom, ResultRule, int_or_null, nullable, text_or_null
 from udf.vector import Errors, Vector
 
 
@@ -117,9 +117,9 @@ def array_remove(ctx: KernelContext, value: Values, needle: Values) -> Values:
 
 
 def _slice_types(types: Types) -> tuple[DataType, ...] | None:
-    if len(types) not in (2, 3) or not is_array(types[0]) or not all(t.is_integer for t in types[1:]):
+    if len(types) not in (2, 3) or not is_array(types[0]):
         return None
-    return (types[0], *[int_.cast(t) for t in types[1:]])
+    return (types[0], *[int_or_null.cast(t) for t in types[1:]])
 
 
 @function(
@@ -153,7 +153,7 @@ def _place(index: np.ndarray, size: np.ndarray) -> np.ndarray:
 def _join_types(types: Types) -> tuple[DataType, ...] | None:
     if len(types) not in (2, 3) or not is_array(types[0]) or not types[0].children[0].is_string:
         return None
-    return (types[0], *[text.cast(t) for t in types[1:]])
+    return (types[0], *[text_or_null.cast(t) for t in types[1:]])
 
 
 @function(

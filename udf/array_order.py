@@ -14,7 +14,7 @@ from udf.array_signatures import ONE_ARRAY, one_array, ordered
 from udf.arrays import bools, valid
 from udf.lists import NULL_CODE, Indices, elements_in, is_array, lists_from, lists_of
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom, boolean, nullable
+from udf.signatures import Custom, boolean_or_null, nullable
 from udf.vector import BoolArray
 
 
@@ -37,7 +37,7 @@ def array_reverse(ctx: KernelContext, value: Values) -> Values:
 def _sort_types(types: Types) -> tuple[DataType, ...] | None:
     if not 1 <= len(types) <= 3 or not is_array(types[0]) or not ordered(types[0].children[0]):
         return None
-    return (types[0], *[boolean.cast(t) for t in types[1:]])
+    return (types[0], *[boolean_or_null.cast(t) for t in types[1:]])
 
 
 @function(

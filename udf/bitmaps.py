@@ -12,7 +12,7 @@ import pyarrow as pa
 from parser.types import BIGINT, BITMAP, BYTES, INT, STRING, DataType, Root, array
 from udf.arrays import RowError, per_distinct, row_by_row, row_errors, wrap
 from udf.registry import KernelContext, Types, Values, function
-from udf.signatures import Custom, Family, binary, gives, takes
+from udf.signatures import Custom, Family, binary_or_null, gives, takes
 from udf.vector import Vector
 
 _TEXT = pa.string()
@@ -35,6 +35,8 @@ def write_bitmap(numbers: Iterable[int]) -> str:
 
 
 def _numbers_of(types: Types) -> tuple[DataType, ...] | None:
+    if len(types) == 1 and types[0].root is Root.NULL:
+        return (_NUMBERS,)
     fits = len(types) == 1 and types[0].root is Root.ARRAY and types[0].children[0].root is Root.INT
     return tuple(types) if fits else None
 
@@ -207,7 +209,7 @@ def bitmap_to_bytes(ctx: KernelContext, value: Values) -> Values:
     return per_distinct(lambda v: to_bytes(read_bitmap(v)), pa.binary(), value)
 
 
-@function("BITMAP_FROM_BYTES", signature=takes(binary, result=BITMAP))
+@function("BITMAP_FROM_BYTES", signature=takes(binary_or_null, result=BITMAP))
 def bitmap_from_bytes(ctx: KernelContext, value: Values) -> Vector:
     """BITMAP_FROM_BYTES(bytes): the bitmap of its portable form. Error: bytes that are none.
 

@@ -13,7 +13,7 @@ from udf.arrays import is_ascii, is_constant, map_text, per_distinct, row_by_row
 from udf.coercion import merged_type
 from udf.parsing import BLANK
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom, always_nullable, int_, integer, never_null, nullable, takes, text
+from udf.signatures import Custom, always_nullable, bigint, integer, never_null, nullable, takes, text
 from udf.text_bytes import bytes_of, with_bytes
 
 _STRING = pa.string()
@@ -77,7 +77,7 @@ def _overlay_result(types: Types, literals: Literals) -> DataType:
     return DataType(Root.VARCHAR, length=length, nullable=nullable(types))
 
 
-@function("OVERLAY", signature=takes(text, text, int_, int_, optional=1, result=_overlay_result))
+@function("OVERLAY", signature=takes(text, text, bigint, bigint, optional=1, result=_overlay_result))
 def overlay(ctx: KernelContext, value: Values, replacement: Values, *place: Values) -> Values:
     """OVERLAY(text PLACING replacement FROM start [FOR length]): `length` characters (as many as the replacement has) from
     `start` on replaced; the text as it is when the start is not in it; nothing behind the replacement for a length below
@@ -205,11 +205,13 @@ def _is_decimal(value: str) -> bool:
 
 @function("IS_DECIMAL", signature=_PLAIN)
 def is_decimal(ctx: KernelContext, value: Values) -> Values:
-    """IS_DECIMAL(text): whether the text is a number, with a point and an exponent or without. FALSE for NULL.
+    """IS_DECIMAL(text): whether the text is a number, with a point and an exponent or without. FALSE for NULL, and as
+    in Flink for a DECIMAL.
 
     >>> IS_DECIMAL('-1.5e3')
     TRUE
     """
-    if ctx.arg_types[0].is_numeric:
-        return pa.array(valid(value, ctx.num_rows))
+    kind = ctx.arg_types[0]
+    if kind.is_numeric:
+        return pa.array(valid(value, ctx.num_rows) & (kind.root is not Root.DECIMAL))
     return _all(value, _is_decimal, ctx)

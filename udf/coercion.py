@@ -71,9 +71,10 @@ def as_decimal(t: DataType) -> DataType:
 
 
 def _wider_decimal(a: DataType, b: DataType) -> DataType:
-    scale = max(a.scale, b.scale)
+    """Where not all digits fit, those before the point are kept."""
     digits = max(a.precision - a.scale, b.precision - b.scale)
-    return decimal(min(MAX_PRECISION, digits + scale), scale)
+    scale = min(max(a.scale, b.scale), MAX_PRECISION - digits)
+    return decimal(digits + scale, scale)
 
 
 def _text(a: DataType, b: DataType) -> DataType:

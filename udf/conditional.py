@@ -91,15 +91,27 @@ def _case_with_errors(
     return Vector(result, merge_errors(errors))
 
 
+_NOT_IN_IF = (
+    Root.NULL, Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW, Root.STRUCTURED, Root.VARIANT, Root.BITMAP,
+    Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH,
+)  # fmt: skip
+
+
 def _if_types(types: Types) -> tuple[DataType, ...] | None:
-    return _case_types(types) if len(types) == 3 and Root.NULL not in (types[1].root, types[2].root) else None
+    """As CASE, but only plain values; of two times the first says how fine they are."""
+    if len(types) != 3 or any(t.root in _NOT_IN_IF for t in types[1:]):
+        return None
+    found = _case_types(types)
+    if found is not None and types[1].root is types[2].root and (types[1].is_timestamp or types[1].root is Root.TIME):
+        return found[0], *[types[1].with_nullable(t.nullable) for t in types[1:]]
+    return found
 
 
 def _if_result(types: Types, literals: Literals) -> DataType:
     return types[1].with_nullable(any(t.nullable for t in types))
 
 
-@lazy_function("IF", signature=Custom(_if_types, _if_result, "a condition and two values of one common type"))
+@lazy_function("IF", signature=Custom(_if_types, _if_result, "a condition and two plain values of one common type"))
 def if_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """IF(condition, value, else): the value if the condition is TRUE, else the other one.
 
@@ -152,7 +164,8 @@ def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
 
 
 def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
-    pair = comparison_types(types[0], types[1], equality=True) if len(types) == 2 else None
+    known = len(types) == 2 and any(t.root is not Root.NULL for t in types)
+    pair = comparison_types(types[0], types[1], equality=True) if known else None
     if pair is None or not (pair[0].same_as(types[0]) or types[0].is_numeric):
         return None
     as_given = types[0].is_numeric and types[0].root is not Root.FLOAT  # numbers of different types compare as they are
@@ -184,7 +197,15 @@ def _extreme(kernel: Callable[..., Values], values: Sequence[Values]) -> Values:
     return kernel(*values, skip_nulls=False)
 
 
-@function("GREATEST", signature=all_to(merged_type, _widest))
+def _typed_alike(types: Types) -> tuple[DataType, ...] | None:
+    return None if any(t.root is Root.NULL for t in types) else _ALIKE.casts(types)
+
+
+_ALIKE = all_to(merged_type, _widest)
+_EXTREME = Custom(_typed_alike, _widest, _ALIKE.expected)
+
+
+@function("GREATEST", signature=_EXTREME)
 def greatest(ctx: KernelContext, *values: Values) -> Values:
     """GREATEST(value, …): the greatest value; NULL if one is NULL. NaN is greater than all numbers.
 
@@ -198,7 +219,7 @@ def greatest(ctx: KernelContext, *values: Values) -> Values:
     return pc.if_else(nan, pa.scalar(float("nan"), found.type), found)
 
 
-@function("LEAST", signature=all_to(merged_type, _widest))
+@function("LEAST", signature=_EXTREME)
 def least(ctx: KernelContext, *values: Values) -> Values:
     """LEAST(value, …): the smallest value; NULL if one is NULL.
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from parser.errors import PlanError
 from parser.types import DataType, Root, array, map_of, row
 from udf.arrays import null_where, valid
-from udf.coercion import merged_type
+from udf.coercion import common_type
 from udf.intervals import integers
 from udf.lists import Indices, elements_in, equal_values, interleaved, lists_of, spread
 from udf.nested_casts import RECORDS
@@ -20,7 +20,7 @@ from udf.vector import Errors, Vector
 
 
 def _array_types(types: Types) -> tuple[DataType, ...] | None:
-    common = merged_type(types) if types else None
+    common = common_type(types) if types else None
     if common is None or common.root is Root.NULL:
         return None
     return tuple(common.with_nullable(t.nullable) for t in types)
@@ -46,7 +46,7 @@ def array_(ctx: KernelContext, *values: Values) -> Values:
 def _map_types(types: Types) -> tuple[DataType, ...] | None:
     if not types or len(types) % 2:
         return None
-    key, value = merged_type(types[::2]), merged_type(types[1::2])
+    key, value = common_type(types[::2]), common_type(types[1::2])
     if key is None or value is None or key.root is Root.NULL:
         return None
     if value.root is Root.NULL:  # as Flink, which reads the keys' type into it
@@ -126,8 +126,8 @@ def _item_types(types: Types) -> tuple[DataType, ...] | None:
         case Root.ROW | Root.STRUCTURED if key.is_integer or key.is_string:
             return subject, key
         case Root.MAP | Root.MULTISET:
-            common = merged_type((subject.children[0], key))
-            if common is not None and (key.root is Root.NULL or _alike(subject.children[0], key)):
+            common = common_type((subject.children[0], key))
+            if common is not None and _alike(subject.children[0], key):
                 return subject, subject.children[0].with_nullable(key.nullable)
         case Root.VARIANT if key.is_integer or key.is_string:
             return subject, key

@@ -21,6 +21,7 @@ from udf.signatures import (
     takes,
     text,
     text_or_binary,
+    text_or_null,
 )
 from udf.text_bytes import bytes_of, sliced, texts_of, with_bytes
 from udf.vector import Vector
@@ -107,7 +108,7 @@ def _unhex(value: str) -> bytes | None:
     return bytes.fromhex(value)
 
 
-@function("UNHEX", signature=takes(text, result=always_nullable(BYTES)))
+@function("UNHEX", signature=takes(text_or_null, result=always_nullable(BYTES)))
 def unhex(ctx: KernelContext, value: Values) -> Values:
     """UNHEX(text): the bytes that hexadecimal digits stand for; of an odd number of them the first one is lost, and a
     zero stands there, as in Flink. NULL for a text with anything else.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from parser.types import STRING, DataType, Root
 from udf.arrays import rows_of
 from udf.registry import KernelContext, Types, Values, function
-from udf.signatures import Custom, always_nullable
+from udf.signatures import Custom, always_nullable, text_or_null
 from udf.texts import float_text, to_text
 
 _SPECIFIER = re.compile(r"%(?:([0-9]+)\$)?([-#+ 0,(<]*)([0-9]+)?(?:\.([0-9]+))?([a-zA-Z%])")
@@ -190,7 +190,7 @@ def _padded(text: str, flags: str, width: str) -> str:
 
 
 def _types(types: Types) -> tuple[DataType, ...] | None:
-    return tuple(types) if types and types[0].is_string else None
+    return (text_or_null.cast(types[0]), *types[1:]) if types else None
 
 
 def _internal(value: Values, kind: DataType, num_rows: int) -> Sequence[object]:

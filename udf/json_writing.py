@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 import regex
 
 from parser.errors import PlanError
-from parser.types import STRING, DataType, Root
+from parser.types import INT, STRING, DataType, Root, map_of
 from udf.arrays import errors_of, in_two_ways, per_distinct, valid
 from udf.json_columns import array_column, list_column, map_column, object_column, plain_column
 from udf.json_reading import read_fast
 from udf.json_text import NotJson, number_text, quoted_json, read_json, write_json
 from udf.nested_casts import RECORDS
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom, gives, takes, text
+from udf.signatures import Custom, gives, takes, text_or_null
 from udf.texts import float_text, plain_doubles, written_doubles
 from udf.vector import Errors, Vector
 
@@ -44,9 +44,9 @@ Writer = Callable[[object], str]
 
 def check_json(t: DataType) -> None:
     """PlanError for a type that has no form in JSON."""
-    if t.root is Root.MAP and not t.children[0].is_string:
+    if t.root in (Root.MAP, Root.MULTISET) and not t.children[0].is_string:
         raise PlanError(f"{t.plain} is not supported in JSON: keys must be strings")
-    if t.root in (Root.ARRAY, Root.MAP, *RECORDS):
+    if t.root in (Root.ARRAY, Root.MAP, Root.MULTISET, *RECORDS):
         for child in t.children:
             check_json(child)
     elif t.root not in _WRITTEN:
@@ -60,6 +60,8 @@ def json_column(values: pa.Array, t: DataType) -> pa.Array:
             return list_column(values, json_column(values.values, t.children[0]))
         case Root.MAP:
             return _maps(values, t)
+        case Root.MULTISET:
+            return _maps(values, map_of(t.children[0], INT))
         case Root.ROW | Root.STRUCTURED:
             return _rows(values, t)
         case Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
@@ -273,7 +275,7 @@ def _quoted(value: str) -> str:
     return '"' + "".join(named.get(chr(c), chr(c) if c < 128 else f"\\u{c:04x}") for c in codes) + '"'
 
 
-@function("JSON_QUOTE", signature=takes(text, result=gives(STRING)))
+@function("JSON_QUOTE", signature=takes(text_or_null, result=gives(STRING)))
 def json_quote(ctx: KernelContext, value: Values) -> Values:
     """JSON_QUOTE(text): the text as a JSON string in quotes; characters beyond ASCII are escaped.
 
@@ -318,7 +320,7 @@ def _unquoted(value: str) -> str:
     return plain.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
 
 
-@function("JSON_UNQUOTE", signature=takes(text, result=gives(STRING)))
+@function("JSON_UNQUOTE", signature=takes(text_or_null, result=gives(STRING)))
 def json_unquote(ctx: KernelContext, value: Values) -> Values:
     """JSON_UNQUOTE(text): the text of a JSON string; what is no valid one stays as it is.
 

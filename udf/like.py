@@ -39,6 +39,7 @@ class LikePattern:
 @lru_cache(maxsize=16384)
 def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
     """Reads a pattern; RowError for a bad escape. Without an escape character nothing is escaped."""
+    escape = escape or None
     if escape is not None and len(escape) != 1:
         raise RowError(f"invalid escape character '{escape}'")
     tokens: list[tuple[str, bool]] = []

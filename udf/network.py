@@ -12,7 +12,7 @@ from parser.errors import PlanError
 from parser.types import BIGINT, BOOLEAN, INT, STRING, DataType
 from udf.arrays import map_text, per_distinct, row_by_row
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import always_nullable, bigint, int_, nullable, takes, text
+from udf.signatures import always_nullable, bigint, bigint_or_null, int_, nullable, takes, text, text_or_null
 
 _STRING = pa.string()
 _DECIMAL = re.compile("[0-9]{1,10}")
@@ -82,7 +82,7 @@ def int_to_address(number: int) -> str | None:
     return str(IPv4Address(number)) if 0 <= number < 2**32 else None
 
 
-@function("INET_ATON", signature=takes(text, result=always_nullable(BIGINT)))
+@function("INET_ATON", signature=takes(text_or_null, result=always_nullable(BIGINT)))
 def inet_aton(ctx: KernelContext, value: Values) -> Values:
     """INET_ATON(text): the number of an IPv4 address; NULL for what is none. With fewer than four parts the last one fills
     the rest: '127.1' is 127.0.0.1.
@@ -93,7 +93,7 @@ def inet_aton(ctx: KernelContext, value: Values) -> Values:
     return per_distinct(address_to_int, pa.int64(), value)
 
 
-@function("INET_NTOA", signature=takes(bigint, result=always_nullable(STRING)))
+@function("INET_NTOA", signature=takes(bigint_or_null, result=always_nullable(STRING)))
 def inet_ntoa(ctx: KernelContext, value: Values) -> Values:
     """INET_NTOA(integer): the IPv4 address of a number; NULL outside of 0 to 4294967295.
 

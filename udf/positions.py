@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BOOLEAN, INT, DataType
-from udf.arrays import column_of, is_ascii, is_constant, map_text, valid
+from udf.arrays import RowError, column_of, is_ascii, is_constant, map_text, row_errors, valid
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -17,8 +17,10 @@ from udf.signatures import (
     int_,
     takes,
     text,
+    text_or_null,
 )
 from udf.text_bytes import MANY, hits
+from udf.vector import Vector
 
 
 def _position(search: str, value: str, start: int = 1) -> int:
@@ -68,19 +70,39 @@ def locate(ctx: KernelContext, search: Values, value: Values, *start: Values) ->
     return position(ctx, search, value, *start)
 
 
-@function("INSTR", signature=takes(text, text, result=INT))
-def instr(ctx: KernelContext, value: Values, search: Values) -> Values:
-    """INSTR(text, search): where `search` first occurs in the text, 0 if it does not.
+def _nth_position(value: str, search: str, start: int, nth: int = 1) -> int:
+    if nth < 1:
+        raise RowError("INSTR counts occurrences from 1")
+    if start == 0 or not search:
+        return int(start != 0)
+    place = start - 1 if start > 0 else max(len(value) + start + 1, 0)
+    for _ in range(nth):
+        found = value.find(search, place) if start > 0 else value.rfind(search, 0, place)
+        if found < 0:
+            return 0
+        place = found + 1 if start > 0 else found + len(search) - 1
+    return found + 1
+
+
+@function("INSTR", signature=takes(text, text, int_, int_, optional=2, result=INT))
+def instr(ctx: KernelContext, value: Values, search: Values, *places: Values) -> Values | Vector:
+    """INSTR(text, search [, start [, n]]): where `search` occurs for the n-th time (the first) in the text from `start` on,
+    0 if it does not. From a negative start the search goes towards the beginning. Error: n below 1.
 
     >>> INSTR('hello', 'l')
     3
+    >>> INSTR('hello', 'l', 1, 2)
+    4
     """
-    return position(ctx, search, value)
+    if not places:
+        return position(ctx, search, value)
+    return Vector(*row_errors(ctx.num_rows, _nth_position, pa.int32(), value, search, *places))
 
 
 def _end_types(types: Types) -> tuple[DataType, ...] | None:
-    alike = len(types) == 2 and (all(t.is_string for t in types) or all(t.is_binary for t in types))
-    return tuple(types) if alike else None
+    if len(types) != 2 or any(t.is_binary for t in types):
+        return tuple(types) if len(types) == 2 and all(t.is_binary for t in types) else None
+    return tuple([text_or_null.cast(t) for t in types])
 
 
 _END = Custom(_end_types, gives(BOOLEAN), "two strings or two binary values")

@@ -27,7 +27,7 @@ TITLES = {
     "conditional": "Conditions",
     "cast": "Conversion", "types_of": "Conversion", "objects": "Arrays, maps and rows", "construction": "Arrays, maps and rows",
     "array_elements": "Arrays, maps and rows", "array_order": "Arrays, maps and rows", "array_sets": "Arrays, maps and rows", "map_functions": "Arrays, maps and rows",
-    "json_functions": "JSON", "json_writing": "JSON", "variants": "JSON", "hashing": "Hash functions",
+    "json_value": "JSON", "json_query": "JSON", "json_tests": "JSON", "json_writing": "JSON", "variants": "JSON", "hashing": "Hash functions",
     "bitmaps": "Bitmaps", "network": "Network addresses", "log_parsing": "Lines of logs", "aggregates": "Aggregates",
 }  # fmt: skip
 # Definitions that no text of SQL calls by their name.

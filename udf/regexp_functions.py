@@ -12,7 +12,7 @@ from udf.arrays import is_ascii, is_constant, row_errors
 from udf.java_regex import JavaRegex
 from udf.registry import KernelContext, Values, function
 from udf.searches import known, searched
-from udf.signatures import always_nullable, int_, takes, text
+from udf.signatures import always_nullable, bigint_or_null, takes, text_or_null
 from udf.vector import Vector
 
 _TEXTS = array(STRING)
@@ -71,7 +71,7 @@ def _by_rows(ctx: KernelContext, function: Callable[..., object], result: pa.Dat
     return Vector(*row_errors(ctx.num_rows, function, result, *values))
 
 
-@function("REGEXP_COUNT", signature=takes(text, text, result=always_nullable(INT)))
+@function("REGEXP_COUNT", signature=takes(text_or_null, text_or_null, result=always_nullable(INT)))
 def regexp_count_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
     """REGEXP_COUNT(text, pattern): how often the pattern is found. Error: it takes too long.
 
@@ -85,7 +85,10 @@ def regexp_count_kernel(ctx: KernelContext, value: Values, pattern: Values) -> V
     return _by_rows(ctx, regexp_count, pa.int32(), value, pattern)
 
 
-@function("REGEXP_EXTRACT_ALL", signature=takes(text, text, int_, optional=1, result=always_nullable(_TEXTS)))
+@function(
+    "REGEXP_EXTRACT_ALL",
+    signature=takes(text_or_null, text_or_null, bigint_or_null, optional=1, result=always_nullable(_TEXTS)),
+)
 def regexp_extract_all_kernel(ctx: KernelContext, value: Values, pattern: Values, *group: Values) -> Vector:
     """REGEXP_EXTRACT_ALL(text, pattern [, group]): the group (1 by default, 0 is all) of every match; an element is NULL
     where the group took no part. NULL for a group that does not exist. Error: it takes too long.
@@ -96,7 +99,7 @@ def regexp_extract_all_kernel(ctx: KernelContext, value: Values, pattern: Values
     return _by_rows(ctx, regexp_extract_all, _TEXTS.arrow, value, pattern, *group)
 
 
-@function("REGEXP_INSTR", signature=takes(text, text, result=always_nullable(INT)))
+@function("REGEXP_INSTR", signature=takes(text_or_null, text_or_null, result=always_nullable(INT)))
 def regexp_instr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
     """REGEXP_INSTR(text, pattern): where the first match begins, from 1; 0 if there is none. Error: it takes too long.
 
@@ -110,7 +113,7 @@ def regexp_instr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> V
     return _by_rows(ctx, regexp_instr, pa.int32(), value, pattern)
 
 
-@function("REGEXP_SUBSTR", signature=takes(text, text, result=always_nullable(STRING)))
+@function("REGEXP_SUBSTR", signature=takes(text_or_null, text_or_null, result=always_nullable(STRING)))
 def regexp_substr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
     """REGEXP_SUBSTR(text, pattern): the first match; NULL if there is none. Error: it takes too long.
 

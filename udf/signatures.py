@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from parser.errors import PlanError
-from parser.types import BIGINT, BOOLEAN, DOUBLE, INT, DataType, Root
+from parser.types import BIGINT, BOOLEAN, BYTES, DOUBLE, INT, STRING, DataType, Root
 from udf.registry import Literals, Types
 
 ResultRule: TypeAlias = Callable[[Types, Literals], DataType]
@@ -15,13 +15,17 @@ ResultRule: TypeAlias = Callable[[Types, Literals], DataType]
 
 @dataclass(frozen=True)
 class Family:
-    """A set of types that a parameter takes; `target` is what they are cast to (None: they stay as they are)."""
+    """A set of types that a parameter takes; `target` is what they are cast to (None: they stay as they are), `null` what
+    an untyped NULL is (None: it is refused)."""
 
     name: str
     accepts: Callable[[DataType], bool]
     target: DataType | None = None
+    null: DataType | None = None
 
     def cast(self, t: DataType) -> DataType:
+        if t.root is Root.NULL and self.null is not None:
+            return self.null
         if not self.accepts(t):
             raise PlanError(f"{self.name} expected, but {t} given", hint=_hint(t))
         return t if self.target is None else self.target.with_nullable(t.nullable)
@@ -41,6 +45,13 @@ boolean = Family("a BOOLEAN", lambda t: t.root is Root.BOOLEAN)
 binary = Family("binary data", lambda t: t.is_binary)
 text_or_binary = Family("a string or binary data", lambda t: t.is_string or t.is_binary)
 anything = Family("a value", lambda t: True)
+
+# Flink's newer functions take an untyped NULL, too.
+text_or_null = replace(text, null=STRING)
+int_or_null = Family("an INT", lambda t: t.is_integer, INT, INT)
+bigint_or_null = replace(bigint, null=BIGINT)
+boolean_or_null = replace(boolean, null=BOOLEAN)
+binary_or_null = replace(binary, null=BYTES)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from parser.types import STRING, DataType, array, map_of
 from udf.arrays import RowError, is_constant, map_text, row_by_row, row_errors
 from udf.registry import KernelContext, Types, Values, function
 from udf.searches import known, searched
-from udf.signatures import Custom, always_nullable, int_, takes, text
+from udf.signatures import Custom, always_nullable, int_, takes, text, text_or_null
 from udf.text_bytes import is_single_byte, part_at
 from udf.vector import Vector
 
@@ -23,7 +23,7 @@ def _split(value: str, delimiter: str) -> list[str]:
     return value.split(delimiter) if delimiter else list(value)
 
 
-@function("SPLIT", signature=takes(text, text, result=_TEXTS))
+@function("SPLIT", signature=takes(text_or_null, text_or_null, result=_TEXTS))
 def split(ctx: KernelContext, value: Values, delimiter: Values) -> Values:
     """SPLIT(text, delimiter): the parts between the delimiters; the characters for an empty delimiter; no part for an
     empty text.
@@ -85,9 +85,13 @@ def _to_map(value: str, between: str = ",", inside: str = "=") -> list[tuple[str
     return list(found.items())
 
 
-@function("STR_TO_MAP", signature=takes(text, text, text, optional=2, result=always_nullable(_MAP)))
+def _map_types(types: Types) -> tuple[DataType, ...] | None:
+    return tuple([text.cast(t) for t in types]) if len(types) in (1, 3) else None
+
+
+@function("STR_TO_MAP", signature=Custom(_map_types, always_nullable(_MAP), "a string, alone or with two delimiters"))
 def str_to_map(ctx: KernelContext, value: Values, *delimiters: Values) -> Vector:
-    """STR_TO_MAP(text [, between pairs [, inside a pair]]): the pairs as a map; the delimiters, ',' and '=' by default, are
+    """STR_TO_MAP(text [, between pairs, inside a pair]): the pairs as a map; the delimiters, ',' and '=' by default, are
     regular expressions. A pair without the second delimiter has a NULL value; of equal keys the last one counts. Error: a
     delimiter that is no regular expression.
 
@@ -101,9 +105,14 @@ def _split_index(value: str, separator: str | int, index: int) -> str | None:
     if index < 0 or not value:
         return None
     if isinstance(separator, int):
+        if not 0 <= separator <= _LAST_CODE:
+            return None
         separator = chr(separator)
     parts = value.split(separator) if separator else _split_at_space(value)
     return parts[index] if index < len(parts) else None
+
+
+_LAST_CODE = 255
 
 
 def _single_byte(separator: str | int | None) -> int | None:

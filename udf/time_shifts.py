@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -26,20 +25,23 @@ from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
 from udf.time_parts import days_and_ms, known_unit
 
+_MONTHS = {**UNIT_MONTHS, "DECADE": 120, "CENTURY": 1200, "MILLENNIUM": 12000}
 
-def _unit_first(count: int) -> Callable[[Types], tuple[DataType, ...] | None]:
-    def casts(types: Types) -> tuple[DataType, ...] | None:
-        return tuple(types) if len(types) == count and types[0].is_string and all(map(is_point, types[1:])) else None
 
-    return casts
+def _diff_types(types: Types) -> tuple[DataType, ...] | None:
+    """A unit and two times, both with a zone or both without."""
+    fits = len(types) == 3 and types[0].is_string and all(map(is_point, types[1:]))
+    roots = {t.root for t in types[1:]}
+    mixed = len(roots) > 1 and bool(roots & {Root.TIME, Root.TIMESTAMP_LTZ})
+    return tuple(types) if fits and not mixed else None
 
 
 def _diff_result(types: Types, literals: Literals) -> DataType:
-    known_unit(literals, {*UNIT_MS, *UNIT_MONTHS, "MICROSECOND"})
+    known_unit(literals, {*UNIT_MS, *_MONTHS, "MICROSECOND"})
     return INT.with_nullable(nullable(types))
 
 
-@function("TIMESTAMPDIFF", signature=Custom(_unit_first(3), _diff_result, "a unit and two dates or times"))
+@function("TIMESTAMPDIFF", signature=Custom(_diff_types, _diff_result, "a unit and two dates or times"))
 def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) -> Values:
     """TIMESTAMPDIFF(unit, start, end): whole units from start to end, negative if the end is before the start.
 
@@ -47,7 +49,7 @@ def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) 
     30
     """
     name = str(next(iter(rows_of(unit)), "DAY")).upper()
-    if name not in UNIT_MONTHS and all(t.root is Root.TIMESTAMP_LTZ for t in ctx.arg_types[1:]):
+    if name not in _MONTHS and all(t.root is Root.TIMESTAMP_LTZ for t in ctx.arg_types[1:]):
         ctx = replace(ctx, zone="UTC")  # the time that has passed, also where the clock was changed
     (days, ms), (days2, ms2) = days_and_ms(ctx, start, 1), days_and_ms(ctx, end, 2)
     if name == "MICROSECOND":
@@ -55,7 +57,7 @@ def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) 
     elif name in UNIT_MS:
         units = _toward_zero((days2 - days) * DAY_MS + ms2 - ms, UNIT_MS[name])
     else:
-        units = _toward_zero(_months_between(days, ms, days2, ms2), UNIT_MONTHS[name])
+        units = _toward_zero(_months_between(days, ms, days2, ms2), _MONTHS[name])
     present = valid(start, ctx.num_rows) & valid(end, ctx.num_rows)
     return column_of(units.astype(np.int32), present, pa.int32())
 
@@ -82,7 +84,7 @@ def _add_types(types: Types) -> tuple[DataType, ...] | None:
 
 
 def _add_result(types: Types, literals: Literals) -> DataType:
-    unit = known_unit(literals, {*UNIT_MS, *UNIT_MONTHS})
+    unit = known_unit(literals, {*UNIT_MS, *_MONTHS})
     kind = types[2].plain
     if kind.root is Root.DATE and unit in ("MILLISECOND", "SECOND", "MINUTE", "HOUR"):
         kind = timestamp(6)
@@ -103,6 +105,6 @@ def timestampadd(ctx: KernelContext, unit: Values, amount: Values, value: Values
     base, count = integers(value, n), integers(amount, n)
     if t.root is Root.DATE and ctx.result_type.root is Root.TIMESTAMP:
         base, t = base * DAY_MS * 1000, ctx.result_type
-    months = name in UNIT_MONTHS
-    moved = shift(base, count * (UNIT_MONTHS[name] if months else UNIT_MS[name]), t, months=months)
+    months = name in _MONTHS
+    moved = shift(base, count * (_MONTHS[name] if months else UNIT_MS[name]), t, months=months)
     return from_integers(moved, valid(value, n) & valid(amount, n), ctx.result_type.arrow)

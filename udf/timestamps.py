@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.errors import PlanError
-from parser.types import BIGINT, DATE, INT, STRING, DataType, Root, timestamp, timestamp_ltz
+from parser.types import BIGINT, DATE, STRING, DataType, Root, timestamp, timestamp_ltz
 from udf.arrays import RowError, is_constant, map_text, per_distinct, quoted, row_errors, valid
 from udf.cast import convert
 from udf.datetime_patterns import BadPattern, Token, check_pattern, read, tokens_of, write
@@ -18,7 +18,7 @@ from udf.fixed_times import Shape, read_column, shape_of, written
 from udf.intervals import from_integers, integers, units_per_ms
 from udf.parsing import days_of, parse_date, parse_timestamp
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom
+from udf.signatures import Custom, int_
 from udf.simple_dates import check_simple, java_zone, read_simple, seconds_at, simple_tokens
 from udf.texts import local
 from udf.vector import Vector
@@ -148,7 +148,7 @@ def _ltz_types(types: Types) -> tuple[DataType, ...] | None:
         return texts(1, 3)(types)
     if not types or not types[0].is_numeric or len(types) > 2:
         return None
-    return types[0], *[INT.with_nullable(t.nullable) for t in types[1:] if t.is_integer]
+    return types[0], *[int_.cast(t) for t in types[1:]]
 
 
 def _ltz_result(types: Types, literals: Literals) -> DataType:
@@ -192,7 +192,7 @@ def _ltz_of_number(ctx: KernelContext, value: Values, precision: int) -> Values:
     if pa.types.is_decimal(value.type):
         value = convert(value, ctx.arg_types[0], BIGINT).values
     elif not pa.types.is_integer(value.type):
-        value = _whole(value)
+        value, precision = _whole(value, 10.0 ** max(3 - precision, 0)), max(precision, 3)
     digits = {"ms": 3, "us": 6, "ns": 9}[ctx.result_type.arrow.unit]
     numbers = integers(value, len(value))
     present = valid(value, len(value))
@@ -203,9 +203,9 @@ def _ltz_of_number(ctx: KernelContext, value: Values, precision: int) -> Values:
     return from_integers(moved, inside, ctx.result_type.arrow)
 
 
-def _whole(value: pa.Array) -> pa.Array:
-    """Numbers rounded down to BIGINT, NULL where they do not fit."""
-    numbers = value.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+def _whole(value: pa.Array, times: float) -> pa.Array:
+    """`times` the numbers, rounded down to BIGINT; NULL where they do not fit."""
+    numbers = value.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) * times
     fits = np.abs(numbers) < 2.0**63
     whole = np.floor(np.where(fits, numbers, 0.0)).astype(np.int64)
     return pa.array(whole, mask=~(fits & valid(value, len(value))))
@@ -247,10 +247,22 @@ def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | 
     """
     t = ctx.arg_types[0]
     if t.is_string:
-        value, t = to_timestamp(ctx, value, pa.scalar(DEFAULT)), timestamp(3)
+        value, t = _read_text(ctx, value), timestamp(3)
     elif t.root is Root.TIMESTAMP_LTZ:
         value = local(value, ctx.zone)
     return _formatted(ctx.num_rows, value, t, pattern)
+
+
+def _read_text(ctx: KernelContext, value: Values) -> Values:
+    """Texts by the default pattern, in which fields may be too large and more may follow."""
+    shape = constant_shape(pa.scalar(DEFAULT), simple_tokens) if isinstance(value, pa.Array) else None
+    if shape is None:
+        return map_text(ctx.num_rows, _read_leniently, pa.int64(), value).cast(_MS)
+    return read_column(value, shape, 1000, lambda v: per_distinct(_read_leniently, pa.int64(), v)).cast(_MS)
+
+
+def _read_leniently(value: str) -> int | None:
+    return read_simple(value, DEFAULT, UTC)
 
 
 def _formatted(num_rows: int, value: Values, t: DataType, pattern: Values) -> Values | Vector:

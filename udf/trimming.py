@@ -14,6 +14,7 @@ from udf.signatures import (
     nullable,
     takes,
     text,
+    text_or_null,
     varying_as_first,
 )
 from udf.text_bytes import bytes_of
@@ -159,7 +160,7 @@ def rtrim(ctx: KernelContext, value: Values, characters: Values | None = None) -
     return _trimmed(ctx.num_rows, "TRAILING", value, characters)
 
 
-@function("BTRIM", signature=takes(text, text, optional=1, result=STRING))
+@function("BTRIM", signature=takes(text_or_null, text_or_null, optional=1, result=STRING))
 def btrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
     """BTRIM(text [, characters]): without spaces, or any of the characters, at both ends.
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from parser.types import STRING
 from udf.arrays import bools, in_two_ways, map_text, per_distinct, valid
 from udf.registry import KernelContext, Values, function
-from udf.signatures import always_nullable, takes, text
+from udf.signatures import always_nullable, takes, text, text_or_null
 from udf.text_bytes import bytes_of, texts_of
 
 _STRING = pa.string()
@@ -117,7 +117,7 @@ def _plain_part(url: Values, part: Values, key: Values | None = None) -> str | N
     return rf"\A[^?#]*\?(?:[^#]*?&)??{key.as_py()}=(?P<part>[^&#]*)"
 
 
-@function("URL_ENCODE", signature=takes(text, result=always_nullable(STRING)))
+@function("URL_ENCODE", signature=takes(text_or_null, result=always_nullable(STRING)))
 def url_encode(ctx: KernelContext, value: Values) -> Values:
     """URL_ENCODE(text): the text as a form sends it (`application/x-www-form-urlencoded`, UTF-8): a space becomes '+'.
 
@@ -177,7 +177,7 @@ def _decoded_bytes(value: pa.Array) -> pa.Array | None:
 _DIGITS = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 16 for c in range(256)], np.uint8)
 
 
-@function("URL_DECODE", signature=takes(text, result=always_nullable(STRING)))
+@function("URL_DECODE", signature=takes(text_or_null, result=always_nullable(STRING)))
 def url_decode(ctx: KernelContext, value: Values) -> Values:
     """URL_DECODE(text): the text that URL_ENCODE wrote; NULL for one with a '%' without two hexadecimal digits.
 

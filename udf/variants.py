@@ -14,7 +14,7 @@ from udf.arrays import RowError, map_text, row_errors
 from udf.json_reading import DOUBTFUL, has_unique_keys, read_fast
 from udf.json_text import Json, NotJson, quoted_json, read_json, write_json
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom
+from udf.signatures import Custom, boolean_or_null, text_or_null
 from udf.texts import float_text
 from udf.vector import Vector
 
@@ -84,8 +84,9 @@ def _try_parse(document: str, duplicates: bool = False) -> str | None:
 
 
 def _types(types: Types) -> tuple[DataType, ...] | None:
-    fits = len(types) in (1, 2) and types[0].is_string and all(t.root is Root.BOOLEAN for t in types[1:])
-    return tuple(types) if fits else None
+    if len(types) not in (1, 2):
+        return None
+    return (text_or_null.cast(types[0]), *[boolean_or_null.cast(t) for t in types[1:]])
 
 
 def _parsed(types: Types, literals: Literals) -> DataType:

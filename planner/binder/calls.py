@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from parser import nodes
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject
 from parser.reserved import NILADIC
@@ -103,6 +104,24 @@ def _call(node: exp.Expression, place: Place) -> Scalar:
     return function_call(name, tuple([_argument(a, place) for a in node.expressions]), node)
 
 
+# Functions that {fn …} knows, by their names here.
+_JDBC = {n: n for n in (
+    "ABS", "ACOS", "ASIN", "ATAN", "ATAN2", "CONCAT", "COS", "COT", "DAYOFMONTH", "DAYOFWEEK", "DAYOFYEAR", "DEGREES", "EXP",
+    "HOUR", "IFNULL", "LOCATE", "LOG10", "LTRIM", "MINUTE", "MOD", "MONTH", "PI", "POWER", "QUARTER", "RADIANS", "RTRIM",
+    "SECOND", "SIGN", "SIN", "SQRT", "TAN", "TIMESTAMPADD", "TIMESTAMPDIFF", "WEEK", "YEAR",
+)} | {"LCASE": "LOWER", "LENGTH": "CHAR_LENGTH", "LOG": "LN", "UCASE": "UPPER"}  # fmt: skip
+
+
+def _jdbc(node: exp.Expression, place: Place) -> Scalar:
+    """{fn f(…)}: the function as JDBC calls it."""
+    call = node.this
+    name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    if name not in _JDBC:
+        hint = "call the function itself, without braces"
+        raise PlanError(f"{{fn …}} knows no function '{name or call.sql()}'", hint=hint, position=position_of(node))
+    return function_call(_JDBC[name], tuple([_argument(a, place) for a in call.expressions]), node)
+
+
 def user_function(node: exp.Expression, catalog: Catalog) -> Function | None:
     """The user's function that a call means; None where it means one that is built in, or none at all."""
     if not isinstance(node, exp.Anonymous):
@@ -175,4 +194,4 @@ def _filtered(node: exp.Expression, place: Place) -> Scalar:
 
 def install() -> None:
     """Makes `bind_scalar` know calls."""
-    BINDERS.update({exp.Anonymous: _call, exp.Filter: _filtered})
+    BINDERS.update({exp.Anonymous: _call, exp.Filter: _filtered, nodes.Jdbc: _jdbc})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -69,6 +70,9 @@ def _decimal(written: str, node: exp.Literal) -> Literal:
     precision = max(1, len(whole) + len(fraction))
     if precision == 39 and whole == "0":  # 0.5 is DECIMAL(2, 1), but with 38 digits the zero is none
         precision = 38
+    if int(whole + fraction) >= 2**63 and fraction:
+        hint = f"write CAST('{written}' AS DECIMAL({min(precision, 38)}, {len(fraction)}))"
+        raise PlanError(f"number {written} has too many digits for a literal", hint=hint, position=position_of(node))
     if precision > 38:
         raise PlanError(f"number {written} has more than 38 digits", position=position_of(node))
     if not fraction:
@@ -130,8 +134,11 @@ def unit_of(name: str, whole: bool = True) -> Literal:
 
 
 def point(node: exp.Cast) -> Literal:
-    """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives."""
+    """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives; of one with the session's zone, what
+    the clock shows."""
     kind = type_of(node.args["to"])
+    if kind.root is Root.TIMESTAMP_LTZ:
+        kind = replace(kind, root=Root.TIMESTAMP)
     if kind.root not in _POINTS:
         hint = "write CAST('…' AS TIMESTAMP_LTZ(3)), or TIMESTAMP '…'"
         raise UnsupportedError(

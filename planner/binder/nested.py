@@ -153,6 +153,9 @@ def _minus(node: exp.Expression, place: Place) -> Scalar:
     """(a - b) DAY: the time between; (a - b) MONTH: the whole months between."""
     a, b = bind_scalar(node.this, place), bind_scalar(node.args["expression"], place)
     unit = node.args["unit"]
+    if a.type.root is not b.type.root:
+        hint = "CAST one of them to the type of the other"
+        raise PlanError(f"{a.type} and {b.type} have no difference", hint=hint, position=position_of(node))
     first = unit.this if isinstance(unit, exp.IntervalSpan) else unit
     if not UNITS[first.name][0]:
         return function_call("TIMESTAMP MINUS", (a, b), node)

@@ -63,7 +63,6 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
     nodes.SequenceValue: ("VALUE FOR a sequence", "use ROW_NUMBER, or number the events at their source"),
     nodes.New: ("NEW", "use ROW(…)"),
     nodes.CursorOf: ("CURSOR", "use a table argument: TABLE t"),
-    nodes.Jdbc: ("{fn …}", "call the function itself"),
     nodes.Modified: ("RUNNING and FINAL", "they belong to MATCH_RECOGNIZE"),
     nodes.Model: ("MODEL", "call a Python function: CREATE FUNCTION … LANGUAGE PYTHON"),
     nodes.Separator: ("SEPARATOR", "give it as an argument"),
