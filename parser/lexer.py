@@ -58,12 +58,13 @@ _TOKEN = re.compile(
   )""",
     re.VERBOSE | re.DOTALL,
 )
-# What a word begins that touches a string: X'0A', N'a', U&'\00e9', E'a\n', _UTF8'a'.
+# What a word begins that touches a string or name: X'0A', N'a', U&'\00e9', E'a\n', _UTF8'a', U&"\00e9".
 _PREFIXED = re.compile(
     r"""
     (?P<hex>[xX])'(?P<digits>[^']*+)'
   | (?P<kind>[nN]|[uU]&|_[A-Za-z0-9][\w:.\-]{0,40}+)(?P<string>'[^']*+(?:''[^']*+)*+')
   | [eE]'(?P<escaped>(?:[^'\\]|\\.|'')*+)'
+  | [uU]&"(?P<name>(?:[^"\n\r]|"")++)"(?:\s++[uU][eE][sS][cC][aA][pP][eE]\s*+'(?P<escape>[^+'"\s0-9a-fA-F])')?
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -153,6 +154,12 @@ def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: lis
     end, (line, column) = found.end(), places.line_column(offset)
     if found["hex"]:
         tokens.append(Token(TokenType.HEX_STRING, found["digits"], "", line, column, offset, end - 1))
+    elif found["name"]:
+        name = decoded(found["name"].replace('""', '"'), found["escape"] or "\\")
+        if name is None:
+            hint = "write four hexadecimal digits"
+            raise ParseError("bad escape in a name", hint=hint, position=places.at(offset, end - offset))
+        tokens.append(Token(TokenType.IDENTIFIER, name, "", line, column, offset, end - 1))
     elif found["kind"] is None:
         tokens.append(Token(TokenType.STRING, _unescaped(found["escaped"]), "", line, column, offset, end - 1))
     else:
@@ -164,6 +171,25 @@ def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: lis
             offset, column = last + 1, column + len(prefix)
         tokens.append(Token(kind, string, "", line, column, offset, end - 1))
     return end
+
+
+def decoded(text: str, escape: str) -> str | None:
+    """What U&'…' stands for; None where an escape is none. One stands before four hexadecimal digits, the first of which
+    may be a plus, as Java reads numbers."""
+    e = re.escape(escape)
+
+    def plain(found: re.Match[str]) -> str:
+        code = found.group(1)
+        return escape if code == escape else chr(int(code or "D800", 16))
+
+    try:
+        return (
+            re.sub(rf"{e}({e}|[0-9a-fA-F+][0-9a-fA-F]{{3}})?", plain, text)
+            .encode("utf-16", "surrogatepass")
+            .decode("utf-16")
+        )
+    except UnicodeDecodeError:
+        return None
 
 
 def _unescaped(text: str) -> str:

@@ -52,7 +52,7 @@ def typed_literal(cursor: Cursor) -> exp.Cast:
     if not local:
         refuse_zone(cursor, first.word)
     token = cursor.token
-    text = cursor.string(f"the text of a {first.word}").strip(" ")
+    text = cursor.string(f"the text of a {first.word}").lstrip(" ")
     return _point(first.word, text, local, first, token)
 
 

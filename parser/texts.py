@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -11,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from parser.cursor import mark
 from parser.errors import ParseError
-from parser.lexer import Token
+from parser.lexer import Token, decoded
 
 if TYPE_CHECKING:
     from parser.expressions import Expressions
@@ -76,16 +75,8 @@ def unicode_literal(cursor: Expressions) -> exp.Expression:
 
 
 def _decoded(text: str, escape: str, token: Token) -> str:
-    """An escape stands before four hexadecimal digits, the first of which may be a plus, as Java reads numbers."""
-    e = re.escape(escape)
-
-    def plain(found: re.Match[str]) -> str:
-        code = found.group(1)
-        return escape if code == escape else chr(int(code or "D800", 16))
-
-    decoded = re.sub(rf"{e}({e}|[0-9a-fA-F+][0-9a-fA-F]{{3}})?", plain, text)
-    try:
-        return decoded.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
+    found = decoded(text, escape)
+    if found is None:
         hint = "write four hexadecimal digits"
-        raise ParseError(f"bad escape in {token}", hint=hint, position=token.position) from None
+        raise ParseError(f"bad escape in {token}", hint=hint, position=token.position)
+    return found

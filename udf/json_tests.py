@@ -16,7 +16,7 @@ from udf.vector import Vector
 
 
 def _exists_types(types: Types) -> tuple[DataType, ...] | None:
-    return located_types(types) if len(types) in (2, 3) else None
+    return located_types(types) if len(types) in (2, 3) and types[0].is_string else None
 
 
 @function(

@@ -12,7 +12,7 @@ from udf.arrays import is_ascii, is_constant, row_errors
 from udf.java_regex import JavaRegex
 from udf.registry import KernelContext, Values, function
 from udf.searches import known, searched
-from udf.signatures import always_nullable, bigint_or_null, takes, text_or_null
+from udf.signatures import always_nullable, integer_or_null, takes, text_or_null
 from udf.vector import Vector
 
 _TEXTS = array(STRING)
@@ -87,7 +87,7 @@ def regexp_count_kernel(ctx: KernelContext, value: Values, pattern: Values) -> V
 
 @function(
     "REGEXP_EXTRACT_ALL",
-    signature=takes(text_or_null, text_or_null, bigint_or_null, optional=1, result=always_nullable(_TEXTS)),
+    signature=takes(text_or_null, text_or_null, integer_or_null, optional=1, result=always_nullable(_TEXTS)),
 )
 def regexp_extract_all_kernel(ctx: KernelContext, value: Values, pattern: Values, *group: Values) -> Vector:
     """REGEXP_EXTRACT_ALL(text, pattern [, group]): the group (1 by default, 0 is all) of every match; an element is NULL

@@ -13,7 +13,7 @@ from udf.arrays import RowError, errors_of, is_constant, null_where, row_errors
 from udf.java_regex import translate
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.searches import found, known, searched
-from udf.signatures import ResultRule, always_nullable, bigint, gives, takes, text
+from udf.signatures import ResultRule, always_nullable, gives, integer, takes, text
 from udf.vector import Vector
 
 _STRING = pa.string()
@@ -118,7 +118,7 @@ def regexp(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vecto
     return _distinct(regexp_matches, pa.bool_(), value, source)
 
 
-@function("REGEXP_EXTRACT", signature=takes(text, text, bigint, optional=1, result=_checked(always_nullable(STRING))))
+@function("REGEXP_EXTRACT", signature=takes(text, text, integer, optional=1, result=_checked(always_nullable(STRING))))
 def regexp_extract_kernel(ctx: KernelContext, value: Values, pattern: Values, *group: Values) -> Values | Vector:
     """REGEXP_EXTRACT(text, pattern [, group]): the group (0, the default, is all) of the first match; NULL if there is no
     match, the group took no part in it or does not exist, or the pattern is invalid.

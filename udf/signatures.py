@@ -50,6 +50,7 @@ anything = Family("a value", lambda t: True)
 text_or_null = replace(text, null=STRING)
 int_or_null = Family("an INT", lambda t: t.is_integer, INT, INT)
 bigint_or_null = replace(bigint, null=BIGINT)
+integer_or_null = replace(integer, null=INT)
 boolean_or_null = replace(boolean, null=BOOLEAN)
 binary_or_null = replace(binary, null=BYTES)
 

@@ -16,7 +16,7 @@ from udf.signatures import gives, takes, text
 from udf.vector import Vector
 
 # Characters that only Java gives a meaning.
-_PLAIN = frozenset("\\.$&~#<>=!/")
+_PLAIN = frozenset("\\$&~#<>=!/")
 _CLASSES = {
     "ALPHA": r"\p{Alpha}", "UPPER": r"\p{Upper}", "LOWER": r"\p{Lower}", "DIGIT": r"\d", "ALNUM": r"\p{Alnum}",
     "SPACE": " ", "WHITESPACE": r"\s",

@@ -11,12 +11,13 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import BIGINT, Column, DataType, Schema, TimeAttribute
 from planner.binder import grouping_sets, literals, pool, refusals, window_groups
-from planner.binder.calls import function_call, time_kept, user_arguments, user_function
+from planner.binder.aggregate_calls import aggregate_argument, user_aggregate
+from planner.binder.calls import function_call, time_kept, user_arguments
 from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.binder.subqueries import GroupedSubqueries, Subqueries
-from planner.catalog import Catalog, Function
+from planner.catalog import Function
 from planner.logical import (
     WINDOW_COLUMNS,
     AggregateCall,
@@ -33,36 +34,9 @@ from planner.rewrite import replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from planner.window_roles import role_of
 from udf.aggregates import bind_aggregate
-from udf.user import Kind
 
 # GROUPING and the like.
 _MARK = BIGINT.with_nullable(False)
-
-
-def is_aggregated(node: exp.Select, catalog: Catalog) -> bool:
-    """Whether the query groups: by GROUP BY, by HAVING, or by an aggregate in its select list."""
-    if node.args.get("group") is not None or node.args.get("having") is not None:
-        return True
-    return any(_has_aggregate(e, catalog) for e in node.expressions)
-
-
-def _has_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, exp.Anonymous) and current.name.upper() in refusals.AGGREGATES:
-            return True
-        if user_aggregate(current, catalog) is not None:
-            return True
-        if not isinstance(current, exp.Window | exp.Subquery):
-            stack += current.iter_expressions()
-    return False
-
-
-def user_aggregate(node: exp.Expression, catalog: Catalog) -> Function | None:
-    """The aggregate of a user that a call means; None where it means anything else."""
-    found = user_function(node, catalog)
-    return found if found is not None and found.user.kind is Kind.AGGREGATE else None
 
 
 class Grouping:
@@ -347,34 +321,6 @@ class Grouping:
             self.results.add(fresh)
             self.calls[key] = AggregateCall(fresh, name, column, result, kind, False, where)
         return pool.column(self.calls[key].name, self.calls[key].type)
-
-
-# Aggregates of several arguments, which travel as one ROW, with the most that they take.
-_SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
-
-
-def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
-    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*)."""
-    name = node.name.upper()
-    first = node.expressions[0] if node.expressions else None
-    if isinstance(first, exp.Star) and name == "COUNT":
-        return name, None
-    nodes = first.expressions if isinstance(first, exp.Distinct) else node.expressions
-    suffix = " DISTINCT" if isinstance(first, exp.Distinct) and name not in ("MIN", "MAX") else ""
-    clauses = [n for n in nodes if isinstance(n, exp.Kwarg)]
-    plain = [n for n in nodes if not isinstance(n, exp.Kwarg)]
-    for clause in clauses:
-        if not name.startswith("JSON_"):
-            raise refusals.of_expression(clause)
-        suffix = f" {clause.args['expression'].name}{suffix}"
-    most = _SEVERAL.get(name, 1)
-    if not 1 <= len(plain) <= most or isinstance(plain[0], exp.Star):
-        takes = "one argument" if most == 1 else f"up to {most} arguments"
-        raise PlanError(f"{name} takes {takes}", position=position_of(node))
-    args = tuple(bind_scalar(n, place) for n in plain)
-    if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
-        raise PlanError("the separator of LISTAGG is a literal", position=position_of(node))
-    return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)
 
 
 def _of(copies: Mapping[str, str], name: str | None) -> str | None:

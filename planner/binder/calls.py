@@ -119,7 +119,8 @@ def _jdbc(node: exp.Expression, place: Place) -> Scalar:
     if name not in _JDBC:
         hint = "call the function itself, without braces"
         raise PlanError(f"{{fn …}} knows no function '{name or call.sql()}'", hint=hint, position=position_of(node))
-    return function_call(_JDBC[name], tuple([_argument(a, place) for a in call.expressions]), node)
+    args = tuple([_argument(a, place) for a in call.expressions])
+    return function_call("||" if name == "CONCAT" and len(args) == 2 else _JDBC[name], args, node)
 
 
 def user_function(node: exp.Expression, catalog: Catalog) -> Function | None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from parser.datatypes import type_of
 from parser.dialect import position_of
 from parser.errors import PlanError
-from parser.types import STRING
+from parser.types import STRING, Root
 from planner.binder import literals
 from planner.binder.calls import CALLS, function_call
 from planner.binder.casts import cast
@@ -101,6 +101,9 @@ def _constructor(name: str, on_null: str, first: int) -> Callable[[exp.Expressio
             value = _json_text(argument, place) if checked else bind_scalar(argument, place)
             args.append(value)
             if i % (first + 1) == first:
+                if value.type.root is Root.NULL:
+                    hint = "give NULL a type: CAST(NULL AS ...)"
+                    raise PlanError(f"{name} takes no NULL without a type", hint=hint, position=position_of(argument))
                 raw = isinstance(value, Call) and value.function in _RAW
                 marks.append("c" if checked else "j" if raw else "v")
         head = (literals.text(_word(clauses.get("ON_NULL"), on_null)), literals.text("".join(marks)))

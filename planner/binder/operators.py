@@ -11,7 +11,7 @@ from parser.literals import is_typed_literal
 from parser.nodes import Plus
 from parser.types import BIGINT, BOOLEAN, Root
 from planner.binder import literals, pool, refusals
-from planner.binder.calls import function_call
+from planner.binder.calls import REWRITES, function_call
 from planner.binder.casts import cast
 from planner.binder.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import Place
@@ -150,6 +150,24 @@ def _case(node: exp.Expression, place: Place) -> Scalar:
     return function_call("CASE", tuple(args), node)
 
 
+def _null_if(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
+    """NULLIF of two times of different kinds, which are compared as what they have in common."""
+    if len(args) != 2 or not all(a.type.is_timestamp or a.type.root is Root.TIME for a in args):
+        return None
+    if args[0].type.same_as(args[1].type):
+        return None
+    return function_call("CASE", (function_call("=", args, node), literals.null(), args[0]), node)
+
+
+def _null_if(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
+    """NULLIF of two times of different kinds, which are compared as what they have in common."""
+    if len(args) != 2 or not all(a.type.is_timestamp or a.type.root is Root.TIME for a in args):
+        return None
+    if args[0].type.same_as(args[1].type):
+        return None
+    return function_call("CASE", (function_call("=", args, node), literals.null(), args[0]), node)
+
+
 def _point(node: exp.Cast) -> Scalar:
     """A date or time; one with the session's zone is what the clock showed there."""
     literal, kind = literals.point(node), type_of(node.args["to"])
@@ -228,3 +246,4 @@ def install() -> None:
         }
     )
     BINDERS.update(dict.fromkeys(_OPERATORS, _operator))
+    REWRITES["NULLIF"] = _null_if

@@ -15,7 +15,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import Schema, TimeAttribute, timestamp
 from planner.binder import pool, refusals
-from planner.binder.aggregates import aggregate_argument, user_aggregate
+from planner.binder.aggregate_calls import aggregate_argument, user_aggregate
 from planner.binder.calls import function_call, time_kept, user_arguments
 from planner.binder.scalars import BINDERS, bind_condition, bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope

@@ -11,12 +11,23 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject, UnsupportedError
 from parser.types import Column, DataType, Schema
-from planner.binder import aggregates, intervals, joins, laterals, ordering, pool, refusals, window_groups, windows
+from planner.binder import (
+    aggregates,
+    intervals,
+    joins,
+    laterals,
+    ordering,
+    refusals,
+    set_operations,
+    window_groups,
+    windows,
+)
+from planner.binder.aggregate_calls import is_aggregated
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
 from planner.binder.over import OverCalls, with_aliases
 from planner.binder.patterns import bind_match
-from planner.binder.scalars import as_condition, bind_scalar, qualifiers
+from planner.binder.scalars import as_column, as_condition, bind_scalar, qualifiers
 from planner.binder.scope import Context, Field, Place, Query, Scope, UnknownColumn, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.binder.subqueries import Subqueries
@@ -100,13 +111,13 @@ def _union(node: exp.Union, context: Context) -> Query:
             operands += (current.args["expression"], current.this)
         else:
             branches.append(bind_query(current, context))
-    inputs, schema = _alike(branches, node)
+    inputs, schema = set_operations.alike(branches, node)
     return Query(Union(inputs, schema), branches[0].names)
 
 
 def _set_operation(node: exp.SetOperation, context: Context) -> Query:
     branches = [bind_query(node.this, context), bind_query(node.args["expression"], context)]
-    (left, right), schema = _alike(branches, node)
+    (left, right), schema = set_operations.alike(branches, node)
     every = not node.args.get("distinct")
     plain = Schema(tuple(Column(c.name, c.type.made_from(c.type)) for c in schema))
     return Query(SetOperation(left, right, plain, isinstance(node, exp.Except), every), branches[0].names)
@@ -116,54 +127,9 @@ def _distinct(query: Query) -> Query:
     return replace(query, plan=window_groups.distinct(query.plan))
 
 
-def _alike(branches: Sequence[Query], node: exp.SetOperation) -> tuple[tuple[LogicalPlan, ...], Schema]:
-    """The branches with columns of common types, and the schema: the names are those of the first."""
-    _check_widths(branches, node)
-    first = branches[0]
-    kinds = [_branch_type([b.plan.schema.columns[i] for b in branches], i, node) for i in range(len(first.names))]
-    schema = Schema(tuple(Column(n, t) for n, t in zip(first.plan.schema.names, kinds, strict=True)))
-    return tuple(_as_types(b.plan, kinds, node) for b in branches), schema
-
-
-def _named(node: exp.Expression) -> str:
-    """A set operation as people write it."""
-    return f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
-
-
-def _check_widths(branches: Sequence[Query], node: exp.Expression) -> None:
-    for number, branch in enumerate(branches, 1):
-        if len(branch.names) != len(branches[0].names):
-            raise PlanError(
-                f"query {number} of {_named(node)} has {len(branch.names)} columns, the first has {len(branches[0].names)}",
-                position=position_of(node),
-            )
-
-
-def _branch_type(columns: Sequence[Column], index: int, node: exp.Expression) -> DataType:
-    kinds = [c.type for c in columns]
-    common = common_type(kinds)
-    if common is None:
-        given = ", ".join(dict.fromkeys(str(t.plain) for t in kinds))
-        raise PlanError(
-            f"column {index + 1} ('{columns[0].name}') of {_named(node)} has types that do not go together",
-            detail=f"the types are {given}",
-            hint="cast them to one type",
-            position=position_of(node),
-        )
-    times = {t.time for t in kinds}
-    return common.as_attribute(times.pop()) if len(times) == 1 and all(t.same_as(common) for t in kinds) else common
-
-
-def _as_types(plan: LogicalPlan, kinds: Sequence[DataType], node: exp.Expression) -> LogicalPlan:
-    if all(c.type.same_as(t) for c, t in zip(plan.schema, kinds, strict=True)):
-        return plan
-    columns = zip(plan.schema, kinds, strict=True)
-    return Project(plan, tuple((c.name, implicit_cast(pool.column(c.name, c.type), t, node)) for c, t in columns))
-
-
 def _values(node: exp.Values, context: Context) -> Query:
     place = Place(context, Scope(), "VALUES")
-    rows = [[bind_scalar(e, place) for e in row.expressions] for row in node.expressions]
+    rows = [[as_column(bind_scalar(e, place), e) for e in row.expressions] for row in node.expressions]
     widths = {len(r) for r in rows}
     if len(widths) > 1:
         raise PlanError("the rows of VALUES have different numbers of columns", position=position_of(node))
@@ -198,7 +164,7 @@ def _select(node: exp.Select, context: Context) -> Query:
         scope = joins.typed(scope, plan)
     overs = OverCalls(node, context.batch)
     grouping = None
-    if aggregates.is_aggregated(node, context.catalog):
+    if is_aggregated(node, context.catalog):
         grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries)
     binder = grouping or aggregates.Ungrouped(scope, context, overs, subqueries)
     items = [item for e in node.expressions for item in _items(e, binder, scope)]
@@ -256,11 +222,11 @@ def _items(
     if starred is not None:
         return [(f.name, binder.above(f.column, node)) for f in starred]
     if isinstance(node, exp.Alias):
-        return [(node.alias, binder.bind(node.this))]
+        return [(node.alias, as_column(binder.bind(node.this), node.this))]
     inner = node
     while isinstance(inner, exp.Paren):
         inner = inner.this
-    return [(inner.name if isinstance(inner, exp.Column) else None, binder.bind(node))]
+    return [(inner.name if isinstance(inner, exp.Column) else None, as_column(binder.bind(node), node))]
 
 
 def _starred(node: exp.Expression, scope: Scope) -> tuple[Field, ...] | None:

@@ -43,6 +43,14 @@ def as_condition(bound: Scalar, node: exp.Expression, user: str) -> Scalar:
     return bound
 
 
+def as_column(bound: Scalar, node: exp.Expression) -> Scalar:
+    """A column of a query's result: it has a type."""
+    if bound.type.root is Root.NULL:
+        hint = "give NULL a type: CAST(NULL AS ...)"
+        raise PlanError("a column is NULL without a type", hint=hint, position=position_of(node))
+    return bound
+
+
 def bind_subquery(node: exp.Expression, place: Place) -> Scalar:
     """The value of an expression that has a subquery in it."""
     if place.subqueries is None:

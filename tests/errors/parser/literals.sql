@@ -42,17 +42,18 @@ SELECT INTERVAL '1' YEAR TO DAY
 -->   | SELECT INTERVAL '1' YEAR TO DAY
 -->   |                             ^^^
 
-SELECT CAST(a AS DECIMAL(39, 2))
+SELECT CAST(a AS DECIMAL(10, 11))
 --> 1:26: syntax error: DECIMAL has 1 to 38 digits, and no more after the point than in all
--->   | SELECT CAST(a AS DECIMAL(39, 2))
+-->   | SELECT CAST(a AS DECIMAL(10, 11))
 -->   |                          ^^
 
-SELECT CAST(a AS TIMESTAMP(10))
---> 1:28: syntax error: a time has at most 9 fractional digits
--->   | SELECT CAST(a AS TIMESTAMP(10))
--->   |                            ^^
+SELECT INTERVAL '1.1234567' SECOND
+--> 1:17: syntax error: string '1.1234567' is no interval of SECOND
+-->   | SELECT INTERVAL '1.1234567' SECOND
+-->   |                 ^^^^^^^^^^^
 
-SELECT CAST(a AS CHAR(0))
---> 1:23: syntax error: the length of CHAR is 1 to 2147483647
--->   | SELECT CAST(a AS CHAR(0))
--->   |                       ^
+SELECT U&"a\12"
+--> 1:8: syntax error: bad escape in a name
+-->   | SELECT U&"a\12"
+-->   |        ^^^^^^^^
+-->   hint: write four hexadecimal digits

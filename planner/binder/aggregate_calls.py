@@ -1,0 +1,73 @@
+"""Calls of aggregates in the text of a query: whether there are some, and what they mean."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError
+from parser.types import Root
+from planner.binder import refusals
+from planner.binder.calls import function_call, user_function
+from planner.binder.scalars import bind_scalar
+from planner.binder.scope import Place
+from planner.catalog import Catalog, Function
+from planner.scalar import Literal, Scalar
+from udf.user import Kind
+
+
+def is_aggregated(node: exp.Select, catalog: Catalog) -> bool:
+    """Whether the query groups: by GROUP BY, by HAVING, or by an aggregate in its select list."""
+    if node.args.get("group") is not None or node.args.get("having") is not None:
+        return True
+    return any(_has_aggregate(e, catalog) for e in node.expressions)
+
+
+def _has_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, exp.Anonymous) and current.name.upper() in refusals.AGGREGATES:
+            return True
+        if user_aggregate(current, catalog) is not None:
+            return True
+        if not isinstance(current, exp.Window | exp.Subquery):
+            stack += current.iter_expressions()
+    return False
+
+
+def user_aggregate(node: exp.Expression, catalog: Catalog) -> Function | None:
+    """The aggregate of a user that a call means; None where it means anything else."""
+    found = user_function(node, catalog)
+    return found if found is not None and found.user.kind is Kind.AGGREGATE else None
+
+
+# Aggregates of several arguments, which travel as one ROW, with the most that they take.
+_SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
+
+
+def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
+    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*)."""
+    name = node.name.upper()
+    first = node.expressions[0] if node.expressions else None
+    if isinstance(first, exp.Star) and name == "COUNT":
+        return name, None
+    nodes = first.expressions if isinstance(first, exp.Distinct) else node.expressions
+    suffix = " DISTINCT" if isinstance(first, exp.Distinct) and name not in ("MIN", "MAX") else ""
+    clauses = [n for n in nodes if isinstance(n, exp.Kwarg)]
+    plain = [n for n in nodes if not isinstance(n, exp.Kwarg)]
+    for clause in clauses:
+        if not name.startswith("JSON_"):
+            raise refusals.of_expression(clause)
+        suffix = f" {clause.args['expression'].name}{suffix}"
+    most = _SEVERAL.get(name, 1)
+    if not 1 <= len(plain) <= most or isinstance(plain[0], exp.Star):
+        takes = "one argument" if most == 1 else f"up to {most} arguments"
+        raise PlanError(f"{name} takes {takes}", position=position_of(node))
+    args = tuple(bind_scalar(n, place) for n in plain)
+    if any(a.type.root is Root.NULL for a in args):
+        hint = "give NULL a type: CAST(NULL AS ...)"
+        raise PlanError(f"{name} takes no NULL without a type", hint=hint, position=position_of(node))
+    if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
+        raise PlanError("the separator of LISTAGG is a literal", position=position_of(node))
+    return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)
