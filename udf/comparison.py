@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.types import STRING, DataType, Root
+from parser.types import BOOLEAN, STRING, DataType, Root
 from udf.arrays import rows_of, valid
 from udf.cast import convert
 from udf.coercion import comparison_types, in_types, merged_type
@@ -183,6 +183,8 @@ def _between_types(types: Types) -> tuple[DataType, ...] | None:
     common = merged_type(sides) if len(sides) == 4 else None
     if common is None:
         return None
+    if common.root is Root.NULL:
+        return (BOOLEAN,) * 3
     if common.root in (Root.DECIMAL, Root.CHAR, Root.VARCHAR):  # these compare as they are
         return sides[0], sides[1], sides[3]
     return tuple(common.with_nullable(t.nullable) for t in types)

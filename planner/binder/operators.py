@@ -159,15 +159,6 @@ def _null_if(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scala
     return function_call("CASE", (function_call("=", args, node), literals.null(), args[0]), node)
 
 
-def _null_if(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
-    """NULLIF of two times of different kinds, which are compared as what they have in common."""
-    if len(args) != 2 or not all(a.type.is_timestamp or a.type.root is Root.TIME for a in args):
-        return None
-    if args[0].type.same_as(args[1].type):
-        return None
-    return function_call("CASE", (function_call("=", args, node), literals.null(), args[0]), node)
-
-
 def _point(node: exp.Cast) -> Scalar:
     """A date or time; one with the session's zone is what the clock showed there."""
     literal, kind = literals.point(node), type_of(node.args["to"])

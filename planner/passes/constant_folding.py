@@ -7,10 +7,12 @@ Filter (ts > CAST('2024-01-01 00:00:00' AS TIMESTAMP(3)))        Filter (ts > 17
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
 
+from parser.types import Root, unit
 from planner.logical import LogicalPlan
 from planner.rewrite import map_expressions, rewrite, transform
 from planner.scalar import Call, Literal, Scalar
@@ -27,7 +29,8 @@ def constant_folding(plan: LogicalPlan) -> LogicalPlan:
 
 def folded(expression: Scalar) -> Scalar:
     """The expression with its constant parts computed."""
-    return rewrite(expression, _fold)
+    computed = rewrite(expression, _fold)
+    return computed if computed is expression else rewrite(_as_literal(computed), _of_literals)
 
 
 def _fold(call: Call) -> Scalar:
@@ -45,6 +48,27 @@ def _fold(call: Call) -> Scalar:
     scalar = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
     known, value = _literal_value(scalar)
     return Literal(value, call.type, call.position) if known and (value is not None or call.type.nullable) else call
+
+
+def _of_literals(call: Call) -> Scalar:
+    args = tuple(map(_as_literal, call.args))
+    return call if all(a is b for a, b in zip(args, call.args, strict=True)) else replace(call, args=args)
+
+
+def _as_literal(value: Scalar) -> Scalar:
+    """A literal has no more digits of a second, and no more characters, than its type: what was computed is cut."""
+    if not isinstance(value, Literal):
+        return value
+    held, kind = value.value, value.type
+    if isinstance(held, str) and kind.is_string and len(held) > kind.length:
+        return replace(value, value=held[: kind.length])
+    if isinstance(held, int) and (kind.is_timestamp or kind.root is Root.TIME):
+        spare = held % 10 ** (_DIGITS[unit(kind.precision)] - kind.precision)
+        return replace(value, value=held - spare) if spare else value
+    return value
+
+
+_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 
 
 def _literal_value(scalar: pa.Scalar) -> tuple[bool, LiteralValue]:
