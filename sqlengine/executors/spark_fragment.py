@@ -11,7 +11,7 @@ from parser.types import Schema
 from planner.physical import Edge, PhysicalNode
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output, Timed
 from sqlengine.state.table import KeyedTable
 
 # An input of a node: its id and the port.
@@ -61,6 +61,11 @@ class FragmentOperator:
     def open(self, context: Context) -> None:
         for name in self._operators:
             self._open(name, context)
+
+    @property
+    def waits(self) -> bool:
+        """Whether one of its operators may wait for processing time."""
+        return any(isinstance(o, Timed) for o in self._operators.values())
 
     def renew(self, context: Context) -> None:
         """As if nothing had come yet: operators that keep something are built again, over tables of `context`."""

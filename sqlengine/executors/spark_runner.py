@@ -1,4 +1,4 @@
-"""Runs the statements of a script on Spark, to the end of their input: `sql run FILE --on spark`.
+"""Runs the statements of a script on Spark: `sql run FILE --on spark`.
 
     works of the driver -> one job a batch (read, decode, filter, project | exchange | join | …) -> sinks in the driver
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from parser.errors import SqlError, UnsupportedError
 from planner.logical import LogicalPlan
@@ -33,14 +33,18 @@ from sqlengine.executors.spark import SparkRunner
 from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark_plan import CutPlan, cut_plan
 from sqlengine.executors.spark_session import OwnSpark, Spark, require_spark
-from sqlengine.executors.spark_sources import DriverSources, SourceStage, Work, factory_for, to_table
+from sqlengine.executors.spark_sources import DriverSources, to_table
+from sqlengine.executors.spark_stage import SourceStage, factory_for
 from sqlengine.executors.spark_worker import SparkPlan
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT
 from sqlengine.results import ResultSink
 from udf.user import is_user
 
-# A batch takes works until it has so many bytes: what a keyed stage has to hold at once.
-BYTES_PER_BATCH: Final = 256 << 20
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# How often operators that wait for processing time are told of it, while nothing else comes.
+TICK_S: Final = 1.0
 
 
 @contextmanager
@@ -66,8 +70,7 @@ def script_runner(data: Path, rows_per_turn: int, spark: Spark) -> Iterator[Scri
 
 
 class ScriptRunner:
-    """Runs one statement or statement set after the other, each over input that ends, without recovery: a killed script
-    begins anew. The rows are those of the embedded executor; where a result depends on how shards interleave, shards take
+    """Runs one statement or statement set after the other, without recovery: a killed script begins anew. The rows are those of the embedded executor; where a result depends on how shards interleave, shards take
     turns of `rows_per_turn` here as there."""
 
     def __init__(self, environment: Environment, folder: Path, rows_per_turn: int, spark: Spark) -> None:
@@ -80,31 +83,32 @@ class ScriptRunner:
         self._epoch = 0
 
     def run(self, sinks: Sequence[SinkPlan], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
-        """Runs until all sources are read to their end; gives the number of rows read. UnsupportedError for what Spark
-        cannot run, RowsFailed for a row in error unless 'job.on-error' sets it aside."""
+        """Runs until all sources are read to their end, if they have one; gives the number of rows read. UnsupportedError
+        for what Spark cannot run, RowsFailed for a row in error unless 'job.on-error' sets it aside."""
         _refuse_users(sinks)
         plan = lower(merge(Graph(), {sinks[0].job: sinks}))
         cut = cut_plan(plan)
-        _check(cut, self._patterns)
+        tick_s = TICK_S if _waits(cut, self._patterns) else None
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         with ExitStack() as stack:
-            opened = DriverSources(plan, self._environment, self._rows_per_turn, is_batch(settings))
+            opened = DriverSources(plan, self._environment, self._rows_per_turn, ends=is_batch(settings))
             sources = stack.enter_context(closing(opened))
             outlet = Outlet(plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1)
             spark = self._spark.session()
-            self._runs += 1
-            state = self._folder / f"run-{self._runs}"
-            cores = spark.sparkContext.defaultParallelism
-            name = f"{self._folder.name}-{self._runs}"
-            spark_plan = planned(cut, sources.places, name, self._patterns, self._rows_per_turn)
-            runner = SparkRunner(
-                spark, {1: spark_plan}, 1, state.as_uri(), outlet.deliver, cores, clock=self._environment.clock
-            )
+            runner = self._runner(spark, cut, sources, outlet)
             with self._spark.errors():
-                for batch, (works, end) in enumerate(_batches(sources.works())):
+                for batch, (works, end) in enumerate(sources.batches(tick_s)):
                     self._epoch += 1
                     runner.run(spark.createDataFrame(to_table(works)), batch, end=end)
             return runner.rows_read
+
+    def _runner(self, spark: SparkSession, cut: CutPlan, sources: DriverSources, outlet: Outlet) -> SparkRunner:
+        self._runs += 1
+        name = f"{self._folder.name}-{self._runs}"
+        plan = planned(cut, sources.places, name, self._patterns, self._rows_per_turn)
+        folder = (self._folder / f"run-{self._runs}").as_uri()
+        cores, clock = spark.sparkContext.defaultParallelism, self._environment.clock
+        return SparkRunner(spark, {1: plan}, 1, folder, outlet.deliver, cores, clock=clock)
 
     @property
     def _patterns(self) -> Path:
@@ -137,10 +141,11 @@ def _keyed(fragment: Fragment, patterns: Path, first: bool) -> FragmentOperator:
     return FragmentOperator(fragment, factory_for(patterns), first)
 
 
-def _check(cut: CutPlan, patterns: Path) -> None:
-    """Builds every operator once here, so that what cannot be built is said as the embedded executor says it."""
-    for fragment in [*cut.sources.values(), *cut.keyed]:
-        FragmentOperator(fragment, factory_for(patterns))
+def _waits(cut: CutPlan, patterns: Path) -> bool:
+    """Whether an operator waits for processing time. Builds each of them once here, so that what cannot be built is said
+    as the embedded executor says it."""
+    operators = [FragmentOperator(f, factory_for(patterns)) for f in [*cut.sources.values(), *cut.keyed]]
+    return any(o.waits for o in operators)
 
 
 def _refuse_users(sinks: Sequence[SinkPlan]) -> None:
@@ -155,19 +160,6 @@ def _refuse_users(sinks: Sequence[SinkPlan]) -> None:
                 hint="leave out --on spark: the embedded executor runs it",
             )
         waiting += node.inputs
-
-
-def _batches(works: Iterable[Work]) -> Iterator[tuple[list[Work], bool]]:
-    """Works by batches, in order, and whether each is the last. There is one at least."""
-    held: list[Work] = []
-    size = 0
-    for work in works:
-        if size >= BYTES_PER_BATCH:
-            yield held, False
-            held, size = [], 0
-        held.append(work)
-        size += work.size
-    yield held, True
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""What Spark's tasks read, on both sides. The driver looks which shards there are and cuts them into *works*; a task does
-a work: it reads the rows, decodes them and runs all that is stateless over them.
+"""What Spark's tasks read. The driver looks which shards there are and cuts them into *works*; a task does a work
+(`spark_stage`): it reads the rows, decodes them and runs all that is stateless over them.
 
 Files are read by the tasks themselves, and datagen's rows are made there. All other connectors, topics above all, are
 read by the driver, since the embedded broker's folder belongs to one process: their records travel to the tasks as they
@@ -9,36 +9,30 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from parser.errors import UnsupportedError
 from planner.logical import Scan, Values
-from planner.physical import PhysicalNode, PhysicalPlan
-from rules.options import Options
-from sqlengine.batch import Batch, empty
+from planner.physical import PhysicalPlan
+from sqlengine.batch import MAX_WATERMARK
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
-from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.inputs import looked_up
 from sqlengine.executors.sources import RunningSource, check_bounded
-from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
-from sqlengine.executors.spark_worker import Piece, Place, Step, TaskContext
-from sqlengine.executors.wire import decode_batch, encode_batch
+from sqlengine.executors.wire import encode_batch
 
 # The connectors that tasks read: how much of a shard is one work, in their offsets, and about how many bytes one is.
 _READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
 # No work has more batches: the turns of a shard's works do not overlap.
 _TURNS: Final = 1 << 20
-_HINTS: Final = {
-    "topic": "'scan.bounded.mode' = 'latest-offset' reads what is there now",
-    "filesystem": "leave out 'source.follow' and 'source.monitor-interval' to read what is there now",
-    "datagen": "'number-of-rows' = '…' gives it an end",
-}
+# A batch takes works until it has so many bytes: what a keyed stage has to hold at once.
+BYTES_PER_BATCH: Final = 256 << 20
+# A batch of input without an end is over after so many turns, that its rows do not wait.
+_TURNS_PER_BATCH: Final = 16
+_IDLE_S: Final = 0.005
 # Tables that are looked up are read before all others: their turns come first.
 _OTHERS: Final = 1 << 56
 
@@ -76,26 +70,23 @@ def to_table(works: Sequence[Work]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=WORK)
 
 
-# ---- the driver ----------------------------------------------------------------------------------------------------
-
-
 class DriverSources:
     """The sources of a plan, open in the driver. `places` are the shards' names on the way, by source: they sort as the
-    embedded executor takes its turns."""
+    embedded executor takes its turns. With `ends` all of them must have an end (PlanError)."""
 
-    def __init__(
-        self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int, in_batch_mode: bool = False
-    ) -> None:
+    def __init__(self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int, ends: bool = False) -> None:
         self._rows_per_turn = rows_per_turn
         self._running: dict[str, RunningSource] = {}
+        self._given: set[str] = set()  # what has told its end
         self.places: dict[str, dict[str, str]] = {}
         scans = {n.id: n.plan for n in plan.in_order if isinstance(n.plan, Scan)}
         self._first = looked_up(plan, plan.graph.nodes)
         try:
             for name, scan in scans.items():
                 self._running[name] = running = RunningSource(scan, open_source(scan.table, environment))
-                check_bounded([running]) if in_batch_mode else _check_bounded(running)
                 self._name(name, running.begin())
+            if ends:
+                check_bounded(self._running.values())
         except BaseException:
             self.close()
             raise
@@ -103,11 +94,24 @@ class DriverSources:
             if isinstance(node.plan, Values):
                 self._name(node.id, ("",))
 
-    def _name(self, source: str, shards: Iterator[str] | Mapping[str, int] | Sequence[str]) -> None:
+    def _name(self, source: str, shards: Iterable[str]) -> None:
         first = sum(map(len, self.places.values()))
-        self.places[source] = {shard: f"{i:08}" for i, shard in enumerate(shards, first)}
+        named = {shard: f"{i:08}" for i, shard in enumerate(shards, first)}
+        self.places[source] = {**self.places.get(source, {}), **named}
 
-    def works(self) -> Iterator[Work]:
+    @property
+    def end(self) -> bool:
+        """Whether all sources have one."""
+        return all(s.source.bounded for s in self._running.values())
+
+    def batches(self, tick_s: float | None = None) -> Iterator[tuple[list[Work], bool]]:
+        """Works by batches, in order, and whether each is the last: there is one at least. Without an end, what there is by
+        now is a batch, and `tick_s` is how long to wait for it at most (None: for ever)."""
+        return _in_batches(self._works_by_turns()) if self.end else self._polled(tick_s)
+
+    # ---- input that ends -------------------------------------------------------------------------------------------
+
+    def _works_by_turns(self) -> Iterator[Work]:
         """All there is to do, by turns; tables that are looked up first."""
         yield from self._by_turns(name for name in self.places if name in self._first)
         for work in self._by_turns(name for name in self.places if name not in self._first):
@@ -122,8 +126,16 @@ class DriverSources:
             return iter([Work(name, "", self.places[name][""])])
         if running.scan.table.connector not in _READ_BY_TASKS:
             return self._read(name, running)
+        return self._cut(name, running)
+
+    def _cut(self, name: str, running: RunningSource) -> Iterator[Work]:
+        """Parts that tasks read."""
+        turn = 0
         shards = (self._ranges(name, running, shard) for shard in running.positions)
-        return heapq.merge(*shards, key=lambda w: w.turn)
+        for work in heapq.merge(*shards, key=lambda w: w.turn):
+            turn = work.turn
+            yield work
+        yield from self._over(name, running, turn + _TURNS - 1)
 
     def _ranges(self, name: str, running: RunningSource, shard: str) -> Iterator[Work]:
         """Parts of a shard that end with a record."""
@@ -143,86 +155,85 @@ class DriverSources:
         """Records read here."""
         turn = 0
         while not running.exhausted():
-            chunks = list(running.poll(self._rows_per_turn))
-            for chunk in chunks:
-                running.positions[chunk.shard] = chunk.end
-                place = self.places[name][chunk.shard]
-                batch = encode_batch(running.batch(chunk, proctime=0, seed=0))
-                yield Work(name, chunk.shard, place, turn, chunk.start, chunk.end, batch, len(batch))
+            works = self._read_turn(name, running, turn)
+            yield from works
             turn += 1
-            if not chunks:
-                time.sleep(0.005)
+            if not works:
+                time.sleep(_IDLE_S)
+        yield from self._over(name, running, turn)
+
+    def _read_turn(self, name: str, running: RunningSource, turn: int) -> list[Work]:
+        works = []
+        for chunk in running.poll(self._rows_per_turn):
+            running.positions[chunk.shard] = chunk.end
+            place = self.places[name][chunk.shard]
+            batch = encode_batch(running.batch(chunk, proctime=0, seed=0))
+            works.append(Work(name, chunk.shard, place, turn, chunk.start, chunk.end, batch, len(batch)))
+        return works
+
+    def _over(self, name: str, running: RunningSource, turn: int) -> list[Work]:
+        """The end of a source: time waits for none of its shards any more."""
+        return [
+            Work(name, shard, place, turn, batch=encode_batch(running.tick(shard, 0, MAX_WATERMARK)))
+            for shard, place in self.places[name].items()
+        ]
+
+    # ---- input without an end --------------------------------------------------------------------------------------
+
+    def _polled(self, tick_s: float | None) -> Iterator[tuple[list[Work], bool]]:
+        turn, since = 0, time.monotonic()
+        while True:
+            works: list[Work] = []
+            while sum(w.size for w in works) < BYTES_PER_BATCH and turn % _TURNS_PER_BATCH < _TURNS_PER_BATCH - 1:
+                found = self._poll(turn)
+                if not found:
+                    break
+                works += found
+                turn += 1
+            turn = (turn // _TURNS_PER_BATCH + 1) * _TURNS_PER_BATCH
+            if works or (tick_s is not None and time.monotonic() - since > tick_s):
+                yield works, False
+                since = time.monotonic()
+            else:
+                time.sleep(_IDLE_S)
+
+    def _poll(self, turn: int) -> list[Work]:
+        """What there is now, of tables that are looked up until they have nothing more to give for the first time."""
+        if self._first:
+            found = [w for name in sorted(self._first) for w in self._poll_source(name, turn)]
+            if found:
+                return found
+            self._first.clear()
+        return [w for name in self.places for w in self._poll_source(name, turn)]
+
+    def _poll_source(self, name: str, turn: int) -> list[Work]:
+        if name in self._given:
+            return []
+        running = self._running.get(name)
+        if running is None:
+            self._given.add(name)
+            return [Work(name, "", self.places[name][""], turn)]
+        shards = running.new_shards()
+        running.positions |= dict.fromkeys(shards, 0)
+        self._name(name, shards)
+        works = self._read_turn(name, running, turn)
+        if not works and running.exhausted():
+            self._given.add(name)
+            return self._over(name, running, turn)
+        return works
 
     def close(self) -> None:
         for running in self._running.values():
             running.source.close()
 
 
-def _check_bounded(running: RunningSource) -> None:
-    table = running.scan.table
-    if not running.source.bounded:
-        raise UnsupportedError(
-            f"table '{table.display}' has no end, and input without end is not supported on Spark yet",
-            hint=_HINTS.get(table.connector, "leave out --on spark: the embedded executor runs it"),
-        )
-
-
-# ---- the tasks -----------------------------------------------------------------------------------------------------
-
-
-def factory_for(patterns: Path) -> OperatorFactory:
-    """Builds operators; what compiles slowly is kept in the folder `patterns`, if it can be."""
-    return OperatorFactory(Options(folder=patterns))
-
-
-class SourceStage:
-    """The stateless stage of a script, in a worker. Each work begins anew: the keyed stage knows the times before it."""
-
-    def __init__(self, fragments: Mapping[str, Fragment], patterns: Path, rows_per_turn: int) -> None:
-        factory = factory_for(patterns)
-        self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
-        self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
-        self._rows_per_turn = rows_per_turn
-        self._running: dict[str, RunningSource] = {}
-        for operator in self._operators.values():
-            operator.open(TaskContext())
-
-    def run(self, step: Step, records: pa.RecordBatch) -> Iterator[Piece]:
-        for row in records.to_pylist():
-            work = Work(**row)
-            operator = self._operators[work.source]
-            operator.renew(TaskContext())
-            for n, batch in enumerate(self._batches(work, step)):
-                rows = 0 if isinstance(self._nodes[work.source].plan, Values) else batch.num_rows
-                place = Place(work.place, work.start, n, work.turn + n)
-                yield Piece(place, rows, operator.process(0, batch))
-
-    def _batches(self, work: Work, step: Step) -> Iterator[Batch]:
-        plan = self._nodes[work.source].plan
-        if isinstance(plan, Values):
-            yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
-            return
-        batch = self._read(work, step) if work.batch is None else decode_batch(work.batch)
-        seed = batch.seed ^ step.seed
-        for start in range(0, batch.num_rows, self._rows_per_turn):
-            part = batch.slice(start, min(self._rows_per_turn, batch.num_rows - start))
-            yield replace(part, proctime=step.proctime, seed=seed ^ start)
-
-    def _read(self, work: Work, step: Step) -> Batch:
-        running = self._source(work.source, step)
-        rows = work.end - work.start
-        chunk = running.source.read(work.shard, work.start, max_rows=rows, until=work.end)
-        assert chunk is not None, "what the driver saw can be read again"
-        return running.batch(chunk, step.proctime, seed=0)
-
-    def _source(self, name: str, step: Step) -> RunningSource:
-        if name not in self._running:
-            plan = self._nodes[name].plan
-            assert isinstance(plan, Scan)
-            environment = Environment(None, lambda: step.proctime, "")
-            self._running[name] = RunningSource(plan, open_source(plan.table, environment))
-        return self._running[name]
-
-
-def _source_of(name: str, fragment: Fragment) -> PhysicalNode:
-    return next(n for n in fragment.nodes if n.id == name)
+def _in_batches(works: Iterable[Work]) -> Iterator[tuple[list[Work], bool]]:
+    held: list[Work] = []
+    size = 0
+    for work in works:
+        if size >= BYTES_PER_BATCH:
+            yield held, False
+            held, size = [], 0
+        held.append(work)
+        size += work.size
+    yield held, True

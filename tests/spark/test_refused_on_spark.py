@@ -12,22 +12,10 @@ from sqlengine.session import Session
 from tests.spark.scripting import Collected
 from tests.spark.staged import Staged
 
-_NO_END = "table 't' has no end, and input without end is not supported on Spark yet"
-_TABLE = "CREATE TEMPORARY TABLE t (v INT) WITH ({}); SELECT v FROM t;"
 REFUSED = {
-    "a file that grows": (
-        _TABLE.format("'connector' = 'filesystem', 'path' = '.', 'format' = 'json', 'source.follow' = 'true'"),
-        _NO_END,
-        "leave out 'source.follow'",
-    ),
-    "made up rows": (_TABLE.format("'connector' = 'datagen'"), _NO_END, "'number-of-rows' = '…' gives it an end"),
-    "a topic": (
-        _TABLE.format("'connector' = 'topic', 'topic' = 't', 'format' = 'json', 'topic.auto-create' = 'true'"),
-        _NO_END,
-        "'scan.bounded.mode' = 'latest-offset' reads what is there now",
-    ),
     "batch mode": (
-        "SET 'execution.runtime-mode' = 'batch';" + _TABLE.format("'connector' = 'datagen'"),
+        """SET 'execution.runtime-mode' = 'batch';
+        CREATE TEMPORARY TABLE t (v INT) WITH ('connector' = 'datagen'); SELECT v FROM t;""",
         "table 't' has no end, and batch mode waits for it",
         "'streaming'",
     ),

@@ -17,7 +17,7 @@ from parser.errors import SqlError
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.cli import cli
-from sqlengine.executors import spark_runner, spark_sources
+from sqlengine.executors import spark_sources
 from sqlengine.script import open_runner
 from sqlengine.session import Session
 from tests.spark.scripting import Outcome, run, write_data
@@ -102,22 +102,8 @@ class TestSameRows:
         assert on_spark == embedded
 
 
-class TestRefused:
+class TestErrors:
     pytestmark = needs_spark
-
-    def test_what_spark_cannot_run(self, spark: Any, data: Path, tmp_path: Path) -> None:
-        """Statements behind it still run."""
-        text = """
-            CREATE TABLE growing (v INT)
-            WITH ('connector' = 'filesystem', 'path' = '${DATA}/one', 'format' = 'json', 'source.follow' = 'true');
-            SELECT v FROM growing;
-            SELECT 1;
-        """
-        outcome = run(text, data, tmp_path, "spark")
-        assert sorted(outcome.errors) == [1]
-        assert "growing' has no end, and input without end is not supported on Spark yet" in outcome.errors[1]
-        assert "leave out 'source.follow'" in outcome.errors[1]
-        assert outcome.rows['statement 2: ["+I", [1]]'] == 1
 
     def test_an_error_in_a_task(self, spark: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The file loses its second half once rows of the first have come."""
@@ -187,7 +173,7 @@ class Cutter:
 
 def in_small_parts(monkeypatch: pytest.MonkeyPatch, part: int, batch: int) -> None:
     monkeypatch.setitem(spark_sources._READ_BY_TASKS, "filesystem", (part, 1))
-    monkeypatch.setattr(spark_runner, "BYTES_PER_BATCH", batch)
+    monkeypatch.setattr(spark_sources, "BYTES_PER_BATCH", batch)
 
 
 def hundred_rules() -> str:

@@ -1,0 +1,105 @@
+"""Input without an end on Spark: what there is by now is a batch, and state goes from batch to batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlengine.batch import Batch
+from sqlengine.executors import spark_runner
+from sqlengine.executors.spark_runner import ScriptRunner, script_runner
+from sqlengine.executors.spark_session import OwnSpark, Spark
+from sqlengine.results import rows_of
+from sqlengine.session import Session
+from tests.spark.scripting import Collected
+from tests.spark.staged import Staged
+
+TABLES = """
+    CREATE TABLE t (ts TIMESTAMP(3), k STRING, v INT, now AS PROCTIME(), WATERMARK FOR ts AS ts)
+    WITH ('connector' = 'filesystem', 'path' = '{0}/t', 'format' = 'json', 'source.follow' = 'true');
+    CREATE TABLE over_soon (ts TIMESTAMP(3), k STRING, WATERMARK FOR ts AS ts)
+    WITH ('connector' = 'filesystem', 'path' = '{0}/over_soon', 'format' = 'json');
+"""
+
+
+class Enough(Exception): ...
+
+
+class Watched(Collected):
+    """After so many rows `then` is called, behind the last of them comes Enough."""
+
+    def __init__(self, text: str, steps: list[tuple[int, Callable[[], object]]], last: int) -> None:
+        super().__init__(text)
+        self.seen: list[list[object]] = []
+        self._steps, self._last = steps, last
+
+    def rows(self, stmt: int, batch: Batch) -> None:
+        self.seen += [[op, *row] for op, row in rows_of(batch)]
+        while self._steps and len(self.seen) >= self._steps[0][0]:
+            self._steps.pop(0)[1]()
+        if len(self.seen) >= self._last:
+            raise Enough
+
+
+def line(second: int, key: str, value: int) -> str:
+    return f'{{"ts": "2024-01-01 00:00:{second:02}", "k": "{key}", "v": {value}}}\n'
+
+
+def grown(
+    folder: Path, spark: Spark, query: str, steps: list[tuple[int, list[str]]], last: int, more: str = ""
+) -> list[list[object]]:
+    """The rows of a query over files that grow."""
+    (folder / "t").mkdir()
+    (folder / "over_soon").mkdir()
+    (folder / "over_soon" / "0.json").write_text(line(0, "a", 1))
+    file = folder / "t" / "0.json"
+    file.write_text(line(1, "a", 1) + line(2, "b", 2) + more)
+
+    def append(lines: list[str]) -> None:
+        with file.open("a") as out:
+            out.write("".join(lines))
+
+    shown = Watched("", [(n, lambda lines=lines: append(lines)) for n, lines in steps], last)  # type: ignore[misc]
+    with script_runner(folder / "data", 100, spark) as runner, pytest.raises(Enough):
+        _session(runner, shown).run(TABLES.format(folder) + query)
+    return shown.seen
+
+
+def _session(runner: ScriptRunner, shown: Watched) -> Session:
+    return Session(runner, shown)
+
+
+def by_key(spark: Spark, folder: Path) -> None:
+    seen = grown(
+        folder, spark, "SELECT k, SUM(v) FROM t GROUP BY k", [(2, [line(3, "a", 5)]), (4, [line(4, "b", 7)])], 6
+    )
+    assert sorted(map(str, seen[:2])) == ["['+I', 'a', 1]", "['+I', 'b', 2]"]
+    assert seen[2:] == [["-U", "a", 1], ["+U", "a", 6], ["-U", "b", 2], ["+U", "b", 9]]
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_state_from_batch_to_batch_on_spark(spark: Any, tmp_path: Path) -> None:
+    by_key(OwnSpark(), tmp_path)
+
+
+def test_state_from_batch_to_batch(tmp_path: Path) -> None:
+    by_key(Staged(), tmp_path)
+
+
+def test_a_table_that_ends_does_not_hold_time_back(tmp_path: Path) -> None:
+    query = """SELECT window_start, COUNT(*)
+        FROM TABLE(TUMBLE((SELECT ts, k FROM t UNION ALL SELECT ts, k FROM over_soon), DESCRIPTOR(ts), INTERVAL '5' SECOND))
+        GROUP BY window_start, window_end"""
+    seen = grown(tmp_path, Staged(), query, [], 1, line(9, "a", 3))
+    assert seen == [["+I", "2024-01-01T00:00", 3]]
+
+
+def test_windows_of_the_clock_end_without_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_runner, "TICK_S", 0.05)
+    query = "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(now), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"
+    (row,) = grown(tmp_path, Staged(), query, [], 1)
+    assert row == ["+I", 2]
