@@ -201,7 +201,8 @@ def frames_of(plan: SparkPlan, step: Step, stage: int, sender: int, at: At, outp
         for p in range(step.partitions):
             rows = np.flatnonzero(partition == p)
             if len(rows) or stage == STATELESS or sender == 0 or steps is not None:
-                part = replace(batch.take(rows), watermark=batch.watermark, origin=origin, steps=steps)
+                known = batch.steps if len(rows) == batch.num_rows else steps
+                part = replace(batch.take(rows), watermark=batch.watermark, origin=origin, steps=known)
                 yield p, on_its_way(exchange.target), *at, sender, i, port, encode_batch(part)
 
 

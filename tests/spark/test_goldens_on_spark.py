@@ -29,14 +29,17 @@ ALL = [
     if s.path.parent.name in AREAS
 ]
 ON_SPARK = (
+    "batch/order",
     "changelog/sinks",
     "groups/set_operations",
     "joins/intervals",
     "joins/temporal",
     "match/time",
+    "ranks/by_time",
     "ranks/over_frames",
     "ranks/top_n",
     "windows/cascade_gap",
+    "windows/emit",
     "windows/window_join",
 )
 # Statements by the reason why they are not compared.
