@@ -27,7 +27,7 @@ def typeof(ctx: KernelContext, value: Values, full: Values | None = None) -> Val
     >>> TYPEOF(1.5)
     'DECIMAL(2, 1) NOT NULL'
     """
-    t = ctx.arg_types[0]
+    t = ctx.arg_types[0].plain
     if full is None:
         return pa.repeat(pa.scalar(str(t)), ctx.num_rows)
     column = pa.repeat(full, ctx.num_rows) if isinstance(full, pa.Scalar) else full
