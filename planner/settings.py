@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from parser.errors import PlanError
-from planner.logical import IntervalJoin, LogicalPlan, Rank, Stateful
+from planner.logical import AssignWatermark, IntervalJoin, LogicalPlan, Rank, Stateful
 from planner.rewrite import transform
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
+SOURCE_IDLE: Final = "table.exec.source.idle-timeout"
+IDLE_OPTION: Final = "scan.watermark.idle-timeout"  # of a table
 STATE_TTL: Final = "table.exec.state.ttl"
 CLEANUP: Final = "table.exec.interval-join.min-cleanup-interval"
 EARLY_FIRE: Final = "table.exec.emit.early-fire"
@@ -42,12 +44,14 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
         return plan
     row_by_row = not flag(settings, MINI_BATCH, default=True)
     ttl_ms = duration_ms(settings, STATE_TTL)
-    cleanup_ms = duration_ms(settings, CLEANUP)
+    cleanup_ms, idle_ms = duration_ms(settings, CLEANUP), duration_ms(settings, SOURCE_IDLE)
     tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
 
     def set_up(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, IntervalJoin):
+        if isinstance(node, IntervalJoin) and cleanup_ms:
             node = replace(node, cleanup_ms=cleanup_ms)
+        if isinstance(node, AssignWatermark) and idle_ms and not node.idle_ms:
+            node = replace(node, idle_ms=idle_ms)
         if not isinstance(node, Stateful):
             return node
         if node.judges_lateness and any(i.changes for i in node.inputs):

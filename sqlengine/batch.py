@@ -44,7 +44,8 @@ class Batch:
     `seed` its random seed: all that is random or reads the clock is a function of them.
     `watermark` (ms) holds after the last row; `row_watermarks[i]` held before row i, None when it was `watermark`
     throughout; `since` held before the whole batch; `steps` are watermarks that held before rows which are elsewhere (sorted;
-    None: there are none). `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
+    None: there are none). `idle`: for now nothing comes from where these rows are from, and who has other inputs goes on
+    without it. `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
     that each comes from: NO_OFFSET where others come from it, too, None where nobody knows. `memo` keeps what several
     consumers compute from these rows (expressions by digest, distinct values)."""
 
@@ -61,6 +62,7 @@ class Batch:
     memo: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
     since: int = MIN_WATERMARK
     steps: IntArray | None = None
+    idle: bool = False
 
     def column(self, name: str) -> pa.Array:
         return self.columns[self.schema.index(name)]
@@ -127,7 +129,7 @@ class Batch:
     def tick(self, schema: Schema) -> Batch:
         """An empty batch of `schema` with this one's time."""
         tick = empty(schema, proctime=self.proctime, watermark=self.watermark)
-        return replace(tick, since=self.since, seed=self.seed)
+        return replace(tick, since=self.since, seed=self.seed, idle=self.idle)
 
     def result(self, schema: Schema, columns: Sequence[pa.Array], num_rows: int) -> Batch:
         """Other rows with this one's time; all are +I and come with its last watermark."""
@@ -168,6 +170,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
         offsets=None,
         memo={},
         steps=joined_steps([b.steps for b in batches]),
+        idle=batches[-1].idle,
     )
 
 

@@ -230,11 +230,13 @@ class TableFunction(LogicalPlan):
 @dataclass(frozen=True)
 class AssignWatermark(LogicalPlan):
     """Gives each row the watermark before it (per shard the greatest value of the expression so far, over shards the
-    least), and makes the column a row-time attribute. `at_end`: there is none before the end of input, so nothing is late."""
+    least), and makes the column a row-time attribute. `at_end`: there is none before the end of input, so nothing is late.
+    `idle_ms`: the others wait no longer for a shard that has been silent for that time (0: they wait)."""
 
     input: LogicalPlan
     watermark: Watermark
     at_end: bool = False
+    idle_ms: int = 0
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -251,11 +253,14 @@ class AssignWatermark(LogicalPlan):
 
     @property
     def label(self) -> str:
-        return f"{self.watermark.column} AS {self.watermark.expression}"
+        idle = f", idle after {self.idle_ms} ms" if self.idle_ms else ""
+        return f"{self.watermark.column} AS {self.watermark.expression}{idle}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (self.watermark.column, self.watermark.expression.digest, *(("at end",) if self.at_end else ()))
+        idle = (f"idle {self.idle_ms}",) if self.idle_ms else ()
+        at_end = ("at end",) if self.at_end else ()
+        return (self.watermark.column, self.watermark.expression.digest, *at_end, *idle)
 
     @property
     def functions(self) -> frozenset[str]:

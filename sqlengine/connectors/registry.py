@@ -15,13 +15,19 @@ from planner.catalog import MetadataColumn, Table
 from planner.changelog import Changes
 from planner.delivery import Takes, deliver
 from planner.logical import Sink as PlannedSink
+from planner.settings import IDLE_OPTION
 from sqlengine.batch import RowKind
 from sqlengine.connectors.base import Changing, Connector, Environment, Option, Sink, Source
-from sqlengine.formats.options import did_you_mean, parse_options
+from sqlengine.formats.options import did_you_mean, duration, parse_options
 from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
 
 _connectors: dict[str, Connector] = {}
-_COMMON = {"connector": Option(required=True)}
+_COMMON = {
+    "connector": Option(required=True),
+    IDLE_OPTION: Option(
+        duration, doc="a shard that is silent for so long does not hold back the watermark of the others"
+    ),
+}
 
 C = TypeVar("C", bound=Connector)
 

@@ -7,6 +7,7 @@ Everything here happens in one thread. `recovery.py` repeats recorded epochs aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -222,14 +223,19 @@ class GraphRunner:
         """The rows of an epoch through the operators; what comes out waits for `outputs.commit`."""
         for name, shard in record.opened:
             self._introduce(name, shard)
+        chunks = tuple(chunks)
+        read = {name for name, _ in chunks}
         if record.tick:
-            self._tick(record)
+            self._tick(record, self.inputs.running.keys() - read)
+            self._tick_values(record)
         for name, chunk in chunks:
             source = self.inputs.running[name]
             batch = source.batch(chunk, record.proctime, record.seed)
             self.executor.push(name, batch, self.outputs.take)
             source.positions[chunk.shard] = chunk.end
             self.progress.rows_in += chunk.num_rows
+        if record.tick:
+            self._tick(record, read)  # no shard is silent whose rows have just come
         for name in record.ended:
             self._end(name, record)
         self.progress.epochs += 1
@@ -240,14 +246,18 @@ class GraphRunner:
         timer = self.executor.timer()
         return timer is not None and timer <= self._clock()
 
-    def _tick(self, record: EpochRecord) -> None:
-        """Tells all operators of the processing time. A source's tick comes from a shard that it has; what has ended stays
-        at the end of time."""
+    def _tick(self, record: EpochRecord, names: AbstractSet[str]) -> None:
+        """Tells all operators behind these sources of the processing time. A source's tick comes from a shard that it has;
+        what has ended stays at the end of time."""
         for name, source in self.inputs.running.items():
+            if name not in names:
+                continue
             shard = "" if source.ended else next(iter(source.positions), "")
             if source.ended or shard:
                 watermark = MAX_WATERMARK if source.ended else MIN_WATERMARK
                 self.executor.push(name, source.tick(shard, record.proctime, watermark), self.outputs.take)
+
+    def _tick_values(self, record: EpochRecord) -> None:
         for name, node in self.executor.running.items():
             if isinstance(node.node.plan, Values) and name not in self.inputs.unstarted:
                 tick = empty(node.node.plan.schema, proctime=record.proctime, watermark=MAX_WATERMARK)

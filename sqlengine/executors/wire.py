@@ -37,6 +37,7 @@ class _BatchAbout(msgspec.Struct):
     origin: str
     seed: int
     since: int
+    idle: bool
     steps: bytes | None
 
 
@@ -51,6 +52,7 @@ def encode_batch(batch: Batch) -> bytes:
         batch.origin,
         batch.seed,
         batch.since,
+        batch.idle,
         None if batch.steps is None else _packed(batch.steps),
     )
     # Positions, not names: Spark never looks inside, and Arrow allows equal names anyway.
@@ -88,6 +90,7 @@ def decode_batch(data: bytes) -> Batch:
         about.seed,
         None if offsets is None else offsets.to_numpy(),
         since=about.since,
+        idle=about.idle,
         steps=None if about.steps is None else _unpacked(about.steps),
     )
 

@@ -8,48 +8,57 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, INT, Schema
-from sqlengine.batch import MIN_WATERMARK, Batch
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context
 from sqlengine.state.table import KeyedTable
 
+_NUMBER = BIGINT.with_nullable(False)
 _KEYS = Schema.of(port=INT)
-_VALUES = Schema.of(watermark=BIGINT.with_nullable(False))
+_VALUES = Schema.of(watermark=_NUMBER, idle=_NUMBER)
+_ALL = -1  # the key of what all inputs have reached together
 
 
 class PortTimes:
-    """The watermark of each input; it is state. That of the operator is the least of them."""
+    """The watermark of each input, and of the operator: the least of those that are not idle, which never falls. The state
+    is one table."""
 
     def __init__(self, context: Context, inputs: int) -> None:
         self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, None)
         self._slots = [self._slot(port) for port in range(inputs)]
+        self._all = self._slot(_ALL)
 
     def _slot(self, port: int) -> int:
         slots, new = self._table.slots_for([pa.array([port], pa.int32())], 1)
         if new[0]:
             self._table.columns["watermark"][slots[0]] = MIN_WATERMARK
+            self._table.columns["idle"][slots[0]] = 0
             self._table.mark(slots)
         return int(slots[0])
 
-    def others(self, port: int) -> int | None:
-        """The least watermark of the other inputs; None where there is no other."""
-        column = self._table.columns["watermark"]
-        return min((int(column[s]) for i, s in enumerate(self._slots) if i != port), default=None)
+    @property
+    def reached(self) -> int:
+        """The watermark of all inputs so far."""
+        return int(self._table.columns["watermark"][self._all])
 
     def advance(self, port: int, batch: Batch) -> Batch:
         """Takes the time of a batch. It comes back with the operator's: its watermark behind the batch, before each row,
-        and before the batch."""
-        others = self.others(port)
-        column, slot = self._table.columns["watermark"], self._slots[port]
-        if column[slot] != batch.watermark:
-            column[slot] = batch.watermark
+        and before the batch. When all inputs are idle, time stands still and the operator is idle, too."""
+        since = self.reached
+        self._write(self._slots[port], batch.watermark, batch.idle)
+        times, idle = self._table.columns["watermark"], self._table.columns["idle"]
+        others = [int(times[s]) for s in self._slots if s != self._slots[port] and not idle[s]]
+        least = min(others, default=MAX_WATERMARK)
+        own = MAX_WATERMARK if batch.idle else batch.watermark
+        all_idle = batch.idle and not others
+        watermark = since if all_idle else max(since, min(own, least))
+        self._write(self._all, watermark, all_idle)
+        rows = batch.row_watermarks
+        before = None if rows is None else np.maximum(np.minimum(rows, least), since)
+        steps = None if batch.steps is None else np.maximum(np.minimum(batch.steps, least), since)
+        return replace(batch, watermark=watermark, row_watermarks=before, since=since, steps=steps, idle=all_idle)
+
+    def _write(self, slot: int, watermark: int, idle: bool) -> None:
+        columns = self._table.columns
+        if columns["watermark"][slot] != watermark or columns["idle"][slot] != idle:
+            columns["watermark"][slot], columns["idle"][slot] = watermark, idle
             self._table.mark(np.array([slot]))
-        if others is None:
-            return batch
-        before = None if batch.row_watermarks is None else np.minimum(batch.row_watermarks, others)
-        return replace(
-            batch,
-            watermark=min(batch.watermark, others),
-            row_watermarks=before,
-            since=min(batch.since, others),
-            steps=None if batch.steps is None else np.minimum(batch.steps, others),
-        )

@@ -107,10 +107,9 @@ class TemporalJoinOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
-        before = self._reached
         batch = self._times.advance(port, batch)
         if batch.num_rows:
-            reached = batch.watermarks()
+            before, reached = batch.since, batch.watermarks()
             if port == 0:
                 self._wait(batch, np.maximum(reached, before))
             else:  # an operation below may tell the time behind its rows only
@@ -121,11 +120,6 @@ class TemporalJoinOperator:
         return [*output, (0, batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
-
-    @property
-    def _reached(self) -> int:
-        """The watermark of both sides so far."""
-        return min(t for port in (0, 1) if (t := self._times.others(port)) is not None)
 
     def _wait(self, batch: Batch, reached: IntArray) -> None:
         times, _ = milliseconds(batch.column(self._node.left_time))

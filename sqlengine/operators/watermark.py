@@ -24,35 +24,68 @@ Evaluate: TypeAlias = Callable[[Scalar, Batch], Vector]
 NULL_ROWTIME: Final = "row time is NULL"
 
 _KEYS = Schema.of(shard=STRING)
-_VALUES = Schema.of(watermark=BIGINT.with_nullable(False))
+_NUMBER = BIGINT.with_nullable(False)
+_VALUES = Schema.of(watermark=_NUMBER, active=_NUMBER)
 _COMBINED = None  # the key of what all shards have reached together
 
 
 class ShardTimes:
     """The watermark of each shard, and of all of them together: the least of them, which never falls, not even when a
-    shard appears. A shard that is known but silent holds the others back. The state is one table."""
+    shard appears. A shard that is known but silent holds the others back, for `idle_ms` of processing time where that is
+    not 0; when all are silent, time stands still. The state is one table."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, idle_ms: int = 0) -> None:
         self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, None)
+        self._idle_ms = idle_ms
 
-    def advance(self, shard: str, before: IntArray, after: int) -> tuple[IntArray, int]:
-        """Takes what rows of one shard, in order, say about its watermark: before each row, and `after` the last.
-        Returns the watermark of all shards before each row, and after the last."""
+    def advance(self, shard: str, before: IntArray, after: int, now: int = 0) -> tuple[IntArray, int]:
+        """Takes what rows of one shard, in order, say about its watermark at the processing time `now`: before each row,
+        and `after` the last. Returns the watermark of all shards before each row, and after the last."""
         table = self._table
         slots, is_new = table.slots_for([pa.array([shard, _COMBINED], pa.string())], 2)
         times = table.columns["watermark"]
         times[slots[is_new]] = MIN_WATERMARK
+        table.columns["active"][slots[is_new]] = 0
+        awake = self._awake(slots, now, stirs=len(before) > 0)
         own, combined = (int(t) for t in times[slots])
-        others = table.live()
-        others = others[~np.isin(others, slots)]
-        least = int(times[others].min(initial=MAX_WATERMARK))
+        least = int(times[awake[awake != slots[0]]].min(initial=MAX_WATERMARK))
         rows = np.maximum(np.minimum(np.maximum(before, own), least), combined)
         own = max(own, after)
-        combined = max(min(own, least), combined)
+        if len(awake):
+            combined = max(min(own, least) if slots[0] in awake else least, combined)
         if not np.array_equal(times[slots], [own, combined]):
             times[slots] = own, combined
             table.mark(slots)
         return rows, combined
+
+    def _awake(self, slots: IntArray, now: int, *, stirs: bool) -> IntArray:
+        """The slots of the shards for which the others wait. Where nobody looked for twice that time (the process was
+        not running), counting begins anew."""
+        live = self._table.live()
+        shards: IntArray = live[live != slots[1]]
+        if not self._idle_ms:
+            return shards
+        active = self._table.columns["active"].view(np.int64)
+        if now - active[slots[1]] >= 2 * self._idle_ms:
+            active[shards] = now
+        active[slots if stirs else slots[1:]] = now
+        self._table.mark(live)
+        awake: IntArray = shards[active[shards] + self._idle_ms > now]
+        return awake
+
+    @property
+    def idle(self) -> bool:
+        """Whether all shards are silent."""
+        return bool(self._idle_ms) and self.next_idle() is None
+
+    def next_idle(self) -> int | None:
+        """The processing time at which one more shard counts as silent."""
+        if not self._idle_ms:
+            return None
+        slots, _ = self._table.slots_for([pa.array([_COMBINED], pa.string())], 1, insert=False)
+        active, live = self._table.columns["active"], self._table.live()
+        due = active[live[live != slots[0]]] + self._idle_ms
+        return min((int(t) for t in due if t > active[slots[0]]), default=None)
 
     @property
     def watermark(self) -> int:
@@ -80,7 +113,7 @@ class WatermarkOperator:
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
-        self._times = ShardTimes(context)
+        self._times = ShardTimes(context, self._node.idle_ms)
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
@@ -93,7 +126,7 @@ class WatermarkOperator:
             valid = valid & ~vector.errors.mask
         reached = np.maximum.accumulate(np.where(valid, values, MIN_WATERMARK))
         before = np.concatenate([[MIN_WATERMARK], reached[:-1]])
-        rows, after = self._times.advance(batch.origin, before, int(reached[-1]))
+        rows, after = self._times.advance(batch.origin, before, int(reached[-1]), batch.proctime)
         constant = bool((rows == after).all())
         result = replace(
             batch,
@@ -105,6 +138,9 @@ class WatermarkOperator:
         )
         return self._without(result, ~validity(batch.column(self._node.watermark.column)), vector.errors)
 
+    def timer(self) -> int | None:
+        return self._times.next_idle()
+
     def close(self) -> None: ...
 
     def _tick(self, batch: Batch) -> Batch:
@@ -112,8 +148,8 @@ class WatermarkOperator:
         if batch.watermark == MAX_WATERMARK:
             watermark = self._times.finish()
         else:
-            _, watermark = self._times.advance(batch.origin, np.empty(0, np.int64), MIN_WATERMARK)
-        return replace(batch, schema=self._schema(batch), watermark=watermark, since=since)
+            _, watermark = self._times.advance(batch.origin, np.empty(0, np.int64), MIN_WATERMARK, batch.proctime)
+        return replace(batch, schema=self._schema(batch), watermark=watermark, since=since, idle=self._times.idle)
 
     def _schema(self, batch: Batch) -> Schema:
         """The columns that came, the row time as an attribute."""

@@ -63,6 +63,32 @@ def test_the_slowest_shard_decides_and_a_new_one_takes_nothing_back() -> None:
     assert before(again.push(batch("a", [1])))[0] == [MAX_WATERMARK]
 
 
+def test_a_shard_that_is_silent_for_long_holds_nothing_back() -> None:
+    node = replace(delayed(SCHEMA, "ts", 0), idle_ms=100)
+    operator = WatermarkOperator(node, evaluate)
+    operators = Chain([operator])
+
+    def at(now: int, shard: str, *times: int) -> tuple[list[int | None], int | None, bool]:
+        some = batch(shard, list(times)) if times else replace(empty(SCHEMA), origin=shard)
+        (one,) = operators.push(replace(some, proctime=now))
+        return *before([one]), one.idle
+
+    for shard in ("a", "b"):
+        at(0, shard)
+    assert at(1_000, "a", 10, 20) == ([None, None], None, False), "b counts as silent from now on"
+    assert operator.timer() == 1_100
+    assert at(1_060, "a", 30) == ([None], None, False)
+    assert at(1_100, "a") == ([], 30, False), "the tick that was asked for"
+    assert operator.timer() == 1_160
+    assert at(1_130, "b", 25, 40) == ([30, 30], 30, False), "b is there again, and its first row late"
+    assert operator.timer() == 1_160
+    assert at(1_160, "a") == ([], 40, False)
+    assert at(1_230, "a") == ([], 40, True), "all are silent: time stands still"
+    assert operator.timer() is None
+    assert at(9_000, "b", 50) == ([40], 40, False), "nobody looked: whether a is silent is to be seen"
+    assert at(9_100, "a") == ([], 40, True)
+
+
 def test_rows_without_a_time_are_set_aside() -> None:
     operators = chain()
     output = operators.push(batch("a@0", [1, None, 3, None]))
