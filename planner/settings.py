@@ -37,9 +37,8 @@ _DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
 def configured(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with mini-batch, the time to live of state, the cleaning of joins by time and what
-    becomes of late rows as the settings say; in batch mode
-    none of them has a meaning. PlanError for a wrong value."""
+    """The plan with mini-batch, the time to live of state, the cleaning of joins by time, silent sources and what becomes
+    of late rows as the settings say; in batch mode none of them has a meaning. PlanError for a wrong value."""
     if is_batch(settings):
         return plan
     row_by_row = not flag(settings, MINI_BATCH, default=True)
