@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,6 @@ from sqlengine.batch import Batch
 from sqlengine.results import rows_of
 from sqlengine.script import open_runner
 from sqlengine.session import Session
-from tests.support import load_oracle, oracle_missing
 
 EVENTS = 5_000
 # Flink takes the first row of an order for one that never changes, and its result keeps rows that others have replaced.
@@ -77,15 +77,11 @@ def test_the_size_of_batches_changes_nothing_in_the_end(query: str, data: Path, 
 
 
 @pytest.mark.oracle
-def test_flink_gives_the_same(data: Path, tmp_path: Path) -> None:
-    reason = oracle_missing()
-    if reason:
-        pytest.skip(reason)
-    with load_oracle().Oracle() as flink:
-        for query in sorted(set(names()) - WRONG_IN_FLINK - BY_THE_CLOCK):
-            left = Left()
-            for event in flink.run("SET 'pipeline.auto-watermark-interval' = '0';\n" + text_of(query, data)):
-                assert event["kind"] != "error", (query, event)
-                if event["kind"] == "row":
-                    left.take(event["op"], event["row"])
-            assert ours(query, data, tmp_path / query, 4096, True) == +left.counts, query
+def test_flink_gives_the_same(data: Path, tmp_path: Path, flink: Any) -> None:
+    for query in sorted(set(names()) - WRONG_IN_FLINK - BY_THE_CLOCK):
+        left = Left()
+        for event in flink.run("SET 'pipeline.auto-watermark-interval' = '0';\n" + text_of(query, data)):
+            assert event["kind"] != "error", (query, event)
+            if event["kind"] == "row":
+                left.take(event["op"], event["row"])
+        assert ours(query, data, tmp_path / query, 4096, True) == +left.counts, query
