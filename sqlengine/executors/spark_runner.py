@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from parser.errors import SqlError, UnsupportedError
-from planner.logical import LogicalPlan
+from planner.logical import AssignWatermark, LogicalPlan
 from planner.logical import Sink as SinkPlan
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
@@ -93,6 +93,8 @@ class ScriptRunner:
         with ExitStack() as stack:
             opened = DriverSources(plan, self._environment, self._rows_per_turn, ends=is_batch(settings))
             sources = stack.enter_context(closing(opened))
+            if not sources.end:
+                _refuse_idle(plan)
             outlet = Outlet(plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1)
             spark = self._spark.session()
             runner = self._runner(spark, cut, sources, outlet)
@@ -160,6 +162,17 @@ def _refuse_users(sinks: Sequence[SinkPlan]) -> None:
                 hint="leave out --on spark: the embedded executor runs it",
             )
         waiting += node.inputs
+
+
+def _refuse_idle(plan: PhysicalPlan) -> None:
+    """Who is silent shows on input without an end only."""
+    for node in plan.in_order:
+        if isinstance(node.plan, AssignWatermark) and node.plan.idle_ms:
+            raise UnsupportedError(
+                "an idle timeout is not supported on Spark yet, where input has no end",
+                detail=f"watermark {node.plan.label}",
+                hint="leave out 'scan.watermark.idle-timeout' and 'table.exec.source.idle-timeout', or --on spark",
+            )
 
 
 @dataclass

@@ -19,6 +19,12 @@ REFUSED = {
         "table 't' has no end, and batch mode waits for it",
         "'streaming'",
     ),
+    "an idle timeout": (
+        """CREATE TEMPORARY TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+        WITH ('connector' = 'datagen', 'scan.watermark.idle-timeout' = '1 min'); SELECT ts FROM t;""",
+        "an idle timeout is not supported on Spark yet, where input has no end",
+        "leave out 'scan.watermark.idle-timeout'",
+    ),
     "a user's function": (
         "CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON; SELECT twice(1);",
         "the function mine.twice of a user cannot be called on Spark yet",
