@@ -209,6 +209,9 @@ class Extreme:
         if held.dtype == np.float64:
             counts = ~np.isnan(held[slots])
             slots, values = slots[counts], values[counts]
+            if (values == 0.0).any():
+                self._offer_objects(held, present, slots, values)  # of two zeros the first stays
+                return
         choose: np.ufunc = np.fmax if self.greatest else np.fmin
         choose.at(held, slots, values)
 

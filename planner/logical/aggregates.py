@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from parser.types import Column, Schema
 from planner.changelog import Changes
@@ -43,6 +44,11 @@ class GroupAggregate(Stateful):
     @property
     def functions(self) -> frozenset[str]:
         return frozenset(a.function for a in self.aggregates)
+
+    def pruned(self, wanted: Names) -> Self:
+        """A result that nobody reads changes nothing, as in Flink. One of all rows together keeps a call: it is there."""
+        calls = tuple(c for c in self.aggregates if c.name in wanted)
+        return replace(self, aggregates=calls if calls or self.keys else self.aggregates[:1])
 
     def reads(self, outputs: Names, port: int) -> Names:
         return frozenset(self.keys).union(*(a.columns for a in self.aggregates))

@@ -315,6 +315,9 @@ class Over(Stateful):
     def functions(self) -> frozenset[str]:
         return frozenset(c.function for c in self.calls)
 
+    def pruned(self, wanted: Names) -> Self:
+        return replace(self, calls=tuple(c for c in self.calls if c.name in wanted))
+
     def reads(self, outputs: Names, port: int) -> Names:
         own = {c.name for c in self.calls}
         keys = {*self.partition, *(k.column for k in self.order)}

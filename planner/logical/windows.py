@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from parser.types import Column, DataType, Schema, timestamp
 from planner.changelog import Changes
@@ -169,6 +169,9 @@ class WindowAggregate(Stateful):
     @property
     def functions(self) -> frozenset[str]:
         return frozenset(a.function for a in self.aggregates)
+
+    def pruned(self, wanted: Names) -> Self:
+        return replace(self, aggregates=tuple(c for c in self.aggregates if c.name in wanted))
 
     def reads(self, outputs: Names, port: int) -> Names:
         times = self.window_columns if self.session is None else (self.session.time_column,)

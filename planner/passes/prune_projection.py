@@ -1,4 +1,5 @@
-"""Columns that nobody above reads are dropped from projections and before windows.
+"""Columns that nobody above reads are dropped from projections and before windows, and so are calls of aggregates and
+OVER whose results nobody reads.
 
 SELECT c FROM (SELECT a + 1 AS b, c FROM t LIMIT-less subquery) WHERE b > 1
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import AssignWatermark, LogicalPlan, Names, Project, Scan, Values, WindowAssign
+from planner.logical import AssignWatermark, LogicalPlan, Names, Over, Project, Scan, Values, WindowAssign
 from planner.rewrite import is_column, references
 
 
@@ -28,6 +29,8 @@ def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
     if isinstance(node, Project):
         return _project(node, wanted)
     node = node.pruned(wanted)
+    if isinstance(node, Over) and not node.calls:  # as in Flink: its rows are those of its input
+        return _prune(node.input, wanted)
     read = [node.reads(wanted, port) for port in range(len(node.inputs))]
     below = [_prune(source, names) for source, names in zip(node.inputs, read, strict=True)]
     if node.whole or (isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)):

@@ -15,7 +15,7 @@ from sqlengine.state.table import KeyedTable
 _GROUP, _VALUE, _COUNT = "#group", "#value", "#count"
 _NUMBER = BIGINT.with_nullable(False)
 _SUFFIX = " DISTINCT"
-# To Java's sets the two zeros differ, and to keys they do not.
+# Encoding a dictionary of floats may bring the two zeros together, which differ here.
 _APART = (Root.FLOAT, Root.DOUBLE)
 
 

@@ -5,7 +5,7 @@ Part of what `keys.BUCKET_HASH_VERSION` numbers. Version 1: a tag byte and a pay
     01 u8                               BOOLEAN
     02 i64                              exact number without a fraction that fits 64 bits: TINYINT to BIGINT, DECIMAL
     03 u8 scale, u8 length, i(length)   any other DECIMAL: unscaled value without trailing zeros, shortest two's complement
-    04 f64                              FLOAT (widened) and DOUBLE; -0.0 is 0.0, and there is one NaN (7ff8000000000000)
+    04 f64                              FLOAT (widened) and DOUBLE; -0.0 is not 0.0, as in Flink, and there is one NaN (7ff8…)
     05 u32 length, UTF-8                CHAR and VARCHAR, as the text is: Flink tells CHAR(3) 'a' from 'a  ' too
     06 u32 length, bytes                BINARY and VARBINARY
     07 i32                              DATE, days
@@ -76,7 +76,7 @@ def distinct_forms(kind: DataType, column: pa.Array) -> tuple[pa.Array, list[byt
 
 def comparable(kind: DataType, values: pa.Array) -> tuple[SlotColumn, BoolArray]:
     """Values as `to_numpy` gives them, but such that `==` tells equal ones also where they are nested: entries of maps in
-    the order of their keys' bytes, one zero and one NaN."""
+    the order of their keys' bytes, and one NaN. Nested zeros of both signs differ by their hash alone."""
     ordered = _in_order(kind, values) if _holds(kind, _ENTRIES) else values
     items, valid = to_numpy(kind, ordered)
     if kind.root in NESTED and _holds(kind, _FLOATS):
@@ -118,7 +118,7 @@ def _text(tag: int, data: bytes) -> bytes:
 
 
 def _approximate(value: float) -> bytes:
-    number: bytes = _double(4, _NAN if value != value else value + 0.0)  # -0.0 + 0.0 is 0.0
+    number: bytes = _double(4, _NAN if value != value else value)
     return number
 
 
@@ -225,7 +225,7 @@ def _one_nan(value: Any) -> Any:
     """Within one object NaN equals itself: Python asks for identity first."""
     match value:
         case float():
-            return _NAN if value != value else value + 0.0
+            return _NAN if value != value else value
         case list() | tuple():
             return type(value)(map(_one_nan, value))
         case dict():

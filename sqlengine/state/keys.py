@@ -100,8 +100,7 @@ def key_column(kind: DataType, column: pa.Array) -> KeyColumn:
         return KeyColumn(distinct[codes], valid[codes], hashes[codes])
     values, valid = to_numpy(kind, column)
     if values.dtype == np.float64:
-        floats = values.astype(np.float64, copy=False)
-        values = np.where(np.isnan(floats), np.nan, floats + 0.0)
+        values = np.where(np.isnan(values.astype(np.float64, copy=False)), np.nan, values)
     bits = values.astype(np.uint64) if values.dtype.kind == "b" else values.view(np.uint64)
     bits = bits * _PHI
     bits ^= bits >> _SHIFT
