@@ -14,6 +14,7 @@ from planner.passes.merge_filters import merge_filters
 from planner.passes.merge_projections import merge_projections
 from planner.passes.prune_projection import prune_projection
 from planner.passes.push_down_filter import push_down_filter
+from planner.passes.remove_aggregates import remove_aggregates
 from planner.passes.simplify import simplify
 from planner.passes.split_conjuncts import split_conjuncts
 
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     push_down_filter,
     join_keys,
     merge_filters,
+    remove_aggregates,
     merge_projections,
     constant_folding,
     simplify,

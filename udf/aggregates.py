@@ -341,6 +341,9 @@ def documented() -> dict[tuple[str, ...], str]:
     return dict(_DOCS)
 
 
+# Their results are typed by what they take, also where they are over no rows.
+_KEEPERS = frozenset({"COLLECT", "ARRAY_AGG", "LISTAGG"})
+
 # Aggregates of users, by an identity that no built-in name has.
 _USERS: dict[str, Factory] = {}
 
@@ -364,7 +367,7 @@ def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = Fals
     with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is: over no rows it is NULL.
     `retract`: one that takes rows back, for inputs that are updated. It keeps more than the one that does not, and what
     the two keep differs."""
-    nullable = [t if grouped else t.with_nullable(True) for t in types]
+    nullable = [t if grouped or name.removesuffix(" DISTINCT") in _KEEPERS else t.with_nullable(True) for t in types]
     base = name.removesuffix(" DISTINCT")
     bound = (_AGGREGATES.get(base) or _USERS[base])(nullable, retract)
     if retract and not bound.retractable:

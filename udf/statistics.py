@@ -13,7 +13,7 @@ from udf.accumulators import Accumulator, BothWays, Slots, to_numpy
 from udf.aggregates import Aggregate, Factory, define, refusal
 from udf.arrays import valid
 from udf.cast import convert
-from udf.vector import BoolArray
+from udf.vector import BoolArray, Vector
 
 _COUNT, _DOUBLE = BIGINT.with_nullable(False), DOUBLE.with_nullable(False)
 
@@ -59,6 +59,10 @@ class Spread(BothWays):
             acc["m2"][slots] += other["m2"][others] + between
             acc["mean"][slots] += delta * right / divisor
         acc["count"][slots] = total
+
+    def parts(self, acc: Accumulator, slots: Slots) -> list[Vector]:
+        """What the result is made from: the number of values, and the sum of squared distances from their mean."""
+        return [Vector(pa.array(acc[name][slots])) for name in ("count", "m2")]
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
         counts = acc["count"][slots]

@@ -157,9 +157,10 @@ class Grouping:
             self._legacy_window(windows)
         place = self._within("GROUP BY")
         bound = {id(e): bind_scalar(e, place) for e in expressions if not any(e is w for w in windows)}
-        if not windows:
-            self._found_window(list(bound.values()), single=len(sets) == 1)
         digests = [{bound[id(e)].digest for e in s if id(e) in bound} for s in sets]
+        if not windows:
+            shared = [v for v in bound.values() if all(v.digest in d for d in digests)]
+            self._found_window(shared, single=len(sets) == 1)
         for value in bound.values():
             if not isinstance(value, Literal) and value.digest not in self.grouped:
                 self._key(value, everywhere=all(value.digest in d for d in digests))

@@ -12,6 +12,7 @@ from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
 from planner.binder import pool
 from planner.binder.calls import time_kept
+from planner.binder.casts import implicit_cast
 from planner.binder.scalars import BINDERS
 from planner.binder.scope import Place, Scope
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
@@ -140,7 +141,7 @@ class OverCalls:
         if len(more) < 2:
             shown = kind.made_from(value.type).with_nullable(True)
             return OverCall(fresh, name, (self._read(value),), shown, kind, (offset,))
-        default = more[1]
+        default = implicit_cast(more[1], kind, call)
         arguments = (self._read(value), self._read(default))
         return OverCall(fresh, name, arguments, kind.with_nullable(default.type.nullable), kind, (offset,))
 

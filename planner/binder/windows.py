@@ -112,10 +112,10 @@ def _usage(name: str, message: str, node: exp.Expression) -> PlanError:
 
 
 def _descriptor(name: str, node: exp.Expression, query: Query, context: Context) -> ColumnRef:
-    if not isinstance(node, exp.Anonymous) or node.name.upper() != "DESCRIPTOR" or len(node.expressions) != 1:
+    if not isinstance(node, exp.Anonymous) or node.name.upper() != "DESCRIPTOR" or not node.expressions:
         raise _usage(name, f"{name} names its time column with DESCRIPTOR(column)", node)
-    column = bind_scalar(node.expressions[0], Place(context, query.scope(()), "DESCRIPTOR"))
-    return check_time_attribute(column, node, context.batch)
+    columns = [bind_scalar(e, Place(context, query.scope(()), "DESCRIPTOR")) for e in node.expressions]
+    return check_time_attribute(columns[0], node, context.batch)  # as in Flink the others mean nothing
 
 
 def _partition(data: exp.Expression, query: Query, context: Context) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
 from udf.accumulators import empty_accumulator
 from udf.aggregates import Accumulator, Aggregate, bind_aggregate
+from udf.statistics import Spread
 from udf.vector import Errors, Vector, merge_errors
 
 
@@ -27,15 +28,27 @@ class Accumulators:
     table that `attach` gets. A row for which an aggregate of a user fails leaves by the error port, in the name of
     `owner`, and counts for no call that comes behind that.
 
+    `keeping` names the result columns of calls that take nothing back all the same.
+
     `tabled`: the values that DISTINCT calls have seen stand in tables of their own, by what `open_tables` gets."""
 
     def __init__(
-        self, calls: Sequence[AggregateCall], owner: str = "", *, retract: bool = False, tabled: bool = False
+        self,
+        calls: Sequence[AggregateCall],
+        owner: str = "",
+        *,
+        retract: bool = False,
+        keeping: frozenset[str] = frozenset(),
+        tabled: bool = False,
     ) -> None:
         self.calls = calls
         self._owner = owner
         plain = {i: name for i, c in enumerate(calls) if tabled and (name := plain_function(c)) is not None}
-        self._bound = [_bind(replace(c, function=plain.get(i, c.function)), retract) for i, c in enumerate(calls)]
+        self._bound = [
+            _bind(replace(c, function=plain.get(i, c.function)), retract and c.name not in keeping)
+            for i, c in enumerate(calls)
+        ]
+        self._keeping = keeping
         self._tabled = plain.keys()
         self._distinct: dict[int, DistinctValues] = {}
 
@@ -61,7 +74,7 @@ class Accumulators:
             chosen, accumulator = _selected(call, batch) & good, self._accumulator(i)
             added = self._once(i, batch, slots, chosen if back is None else chosen & ~back, 1)
             found = [bound.update(accumulator, slots, values, added)]
-            if back is not None:
+            if back is not None and call.name not in self._keeping:
                 found.append(bound.retract(accumulator, slots, values, self._once(i, batch, slots, chosen & back, -1)))
             for errors in found:
                 if errors is not None:
@@ -80,6 +93,10 @@ class Accumulators:
         """The value of each call at `slots`."""
         found = (bound.result(self._accumulator(i), slots) for i, bound in enumerate(self._bound))
         return [r if isinstance(r, Vector) else Vector(r) for r in found]
+
+    def parts(self, slots: IntArray) -> list[Vector]:
+        """What variances are made from: Flink tells of a result again where only that has changed."""
+        return [p for i, b in enumerate(self._bound) if isinstance(b, Spread) for p in b.parts(self._accumulator(i), slots)]
 
     def merge(self, slots: IntArray, others: IntArray) -> None:
         """Adds the accumulators at `others` to those at `slots` (each named once). Where a user's aggregate fails to, it

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from planner.logical import GroupAggregate
+from planner.monotonic import keeps_all
 from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import ERROR_PORT, Context, Output
@@ -38,7 +39,10 @@ class GroupAggregateOperator:
     def __init__(self, node: GroupAggregate, owner: str = "") -> None:
         self._node = node
         self._retracts = bool(node.input.changes)
-        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts, tabled=not node.ttl_ms)
+        keeping = keeps_all(node) if self._retracts else frozenset[str]()
+        self._accumulators = Accumulators(
+            node.aggregates, owner, retract=self._retracts, keeping=keeping, tabled=not node.ttl_ms
+        )
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -77,11 +81,11 @@ class GroupAggregateOperator:
         touched = first_seen(slots)
         rows = self._table.columns[_ROWS].view(np.int64)
         existed = rows[touched] > 0
-        before = self._accumulators.results(touched)
+        before = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
         self._accumulators.change(batch, slots, back, output)
         np.add.at(rows, slots, 1 if back is None else np.where(back, -1, 1))
         exists = rows[touched] > 0
-        after = self._accumulators.results(touched)
+        after = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
         if self._node.ttl_ms:
             self._table.columns[_TOUCHED][touched] = batch.proctime
         self._table.mark(touched)
@@ -122,7 +126,8 @@ class GroupAggregateOperator:
         keys = [k.take(pa.array(which)) for k in self._table.key_arrays(touched)]
         was = (kinds == UPDATE_BEFORE) | (kinds == DELETE)
         chosen = pa.array(np.where(was, which, which + len(touched)))
-        values = [pa.concat_arrays([a, b]).take(chosen) for a, b in zip(old, new, strict=True)]
+        pairs = list(zip(old, new, strict=True))[: len(self._node.aggregates)]
+        values = [pa.concat_arrays([a, b]).take(chosen) for a, b in pairs]
         result = replace(
             batch.tick(self._node.schema), columns=(*keys, *values), num_rows=len(which), kinds=plain(kinds)
         )
@@ -133,7 +138,7 @@ class GroupAggregateOperator:
 
     def _without(self, result: Batch, bad: BoolArray, values: list[Vector], which: IntArray, output: Output) -> Batch:
         """The result without rows whose value a user's aggregate could not give."""
-        for call, vector in zip(self._node.aggregates, values, strict=True):
+        for call, vector in zip(self._node.aggregates, values, strict=False):
             errors = None if vector.errors is None else vector.errors.take(which)
             if errors is not None:
                 output.append((ERROR_PORT, self._accumulators.failed(result, call, errors)))
