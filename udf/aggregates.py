@@ -121,7 +121,7 @@ class Sum(BothWays):
         if added.dtype == np.object_:
             self._add_decimals(acc, slots, added, sign)
             return
-        np.add.at(acc["sum"], slots, added if sign > 0 else -added)
+        _add(acc["sum"], slots, added if sign > 0 else -added, self.sum_type)
         np.add.at(acc["count"], slots, sign)
         acc["sum?"][slots] = True
 
@@ -129,7 +129,7 @@ class Sum(BothWays):
         if acc["sum"].dtype == np.object_:
             self._merge_decimals(acc, slots, other, others)
             return
-        acc["sum"][slots] += other["sum"][others]
+        _add(acc["sum"], slots, other["sum"][others], self.sum_type)
         acc["count"][slots] += other["count"][others]
         acc["sum?"][slots] = True
 
@@ -164,6 +164,18 @@ class Sum(BothWays):
 
     def _decimal(self, total: Decimal, count: int) -> Decimal | None:
         return fit(EXACT.divide(total, Decimal(count)) if self.average else total, self.result_type)
+
+
+def _add(sums: Column, slots: Slots, added: Column, kind: DataType) -> None:
+    """Adds to the sums one by one; those of FLOAT are rounded at each step."""
+    if kind.root is not Root.FLOAT:
+        np.add.at(sums, slots, added)
+        return
+    distinct, places = np.unique(slots, return_inverse=True)
+    narrow = sums[distinct].astype(np.float32)
+    with np.errstate(all="ignore"):
+        np.add.at(narrow, places, added.astype(np.float32))
+    sums[distinct] = narrow
 
 
 def _quotient(numbers: Slots, divisor: Slots) -> Slots:

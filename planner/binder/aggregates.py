@@ -279,7 +279,8 @@ class Grouping:
             hint = f"use {window}_PROCTIME"
             raise PlanError("a window of processing time has no row time", hint=hint, position=position_of(node))
         self.results.add(column.name)
-        return pool.column(column.name, column.type)
+        kind = column.type if role != window_groups.ROWTIME_ROLE else column.type.with_nullable(True)  # as in Flink
+        return pool.column(column.name, kind)
 
     def _within(self, clause: str) -> Place:
         """A place below the aggregate."""

@@ -11,8 +11,9 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
 from planner.binder import pool
-from planner.binder.calls import time_kept
+from planner.binder.calls import function_call, time_kept
 from planner.binder.casts import implicit_cast
+from planner.binder.over_moments import MOMENTS
 from planner.binder.scalars import BINDERS
 from planner.binder.scope import Place, Scope
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
@@ -54,11 +55,29 @@ class OverCalls:
         """The columns that the calls give."""
         return {c.name for calls in self._calls.values() for c in calls.values()}
 
-    def column(self, node: exp.Window, bind: Bind) -> ColumnRef:
-        """The column of a call; `bind` binds what stands in it. PlanError for what no function takes."""
+    def column(self, node: exp.Window, bind: Bind) -> Scalar:
+        """What stands for a call: a column, or several put together; `bind` binds what stands in it. PlanError for what no
+        function takes."""
         window = self._window(node, bind)
         self._places.setdefault(window, node)
-        call = self._call(node, window, bind)
+        call = node.this
+        name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+        if name not in MOMENTS:
+            return self._held(window, self._call(node, window, bind))
+        suffix, nodes = _arguments(call)
+        if len(nodes) != 1:
+            raise PlanError(f"{name} takes one argument", position=position_of(call))
+        value = bind(nodes[0])
+
+        def total(function: str, of: Scalar) -> Scalar:
+            return self._held(window, self._aggregate(call, function + suffix, of, window))
+
+        try:
+            return MOMENTS[name](value, total, call)
+        except PlanError as error:
+            raise error.at(position_of(call)) from None
+
+    def _held(self, window: _Window, call: OverCall) -> ColumnRef:
         held = self._calls.setdefault(window, {})
         found = held.setdefault(str(replace(call, name="")), call)
         return pool.column(found.name, found.type)
@@ -92,7 +111,7 @@ class OverCalls:
         return _Window(partition, order, _frame(source.args.get("spec"), bind, kinds if self._batch else None))
 
     def _resolved(self, node: exp.Window) -> exp.Window:
-        """The window itself, also where it is named."""
+        """The window itself, also where it is named; what is said besides the name comes on top."""
         alias = node.args.get("alias")
         if alias is None:
             return node
@@ -102,7 +121,8 @@ class OverCalls:
         plain = self._resolved(found) if found.args.get("alias") is not None else found
         if not isinstance(plain, exp.Window):
             raise PlanError(f"'{alias.name}' is no window", position=position_of(node))
-        return plain
+        own = {part: node.args.get(part) or plain.args.get(part) for part in ("partition_by", "order", "spec")}
+        return exp.Window(this=plain.this, **own)
 
     def _read(self, value: Scalar) -> str:
         """The name of a column with the value."""
@@ -116,7 +136,7 @@ class OverCalls:
     def _call(self, node: exp.Window, window: _Window, bind: Bind) -> OverCall:
         call = node.this
         name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
-        fresh = f"over${sum(map(len, self._calls.values()))}"
+        fresh = self._fresh()
         if name in NUMBERING or name in _SHARES:
             _takes(call, name, 0, 0)
             return OverCall(fresh, name, (), (_NUMBER if name in NUMBERING else DOUBLE.with_nullable(False)))
@@ -130,8 +150,25 @@ class OverCalls:
             return self._neighbour(fresh, name, call, bind)
         if not is_aggregate(name):
             raise UnsupportedError(f"{name or 'this call'} cannot stand with OVER", position=position_of(node))
-        # Flink: only a frame that is sure to have the current row in it keeps NOT NULL, and it sees that for these alone.
-        return self._aggregate(fresh, name, call, bind, window.frame.preceding in (None, 0))
+        suffix, nodes = _arguments(call)
+        if nodes and isinstance(nodes[0], exp.Star):
+            return OverCall(fresh, name, (), bind_aggregate(name, ()).result_type)
+        if len(nodes) > 1:
+            return self._several(name, call, window, bind)
+        return self._aggregate(call, name if name in ("MIN", "MAX") else name + suffix, bind(nodes[0]), window)
+
+    def _fresh(self) -> str:
+        return f"over${sum(map(len, self._calls.values()))}"
+
+    def _several(self, name: str, call: exp.Expression, window: _Window, bind: Bind) -> OverCall:
+        """LISTAGG with a separator: its arguments travel as one ROW."""
+        suffix, nodes = _arguments(call)
+        if name != "LISTAGG" or len(nodes) > 2:
+            raise UnsupportedError(
+                f"{name} with several arguments and OVER is not supported", position=position_of(call)
+            )
+        args = tuple(bind(n) for n in nodes)
+        return self._aggregate(call, name + suffix, function_call("ROW", args, call), window)
 
     def _neighbour(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
         _takes(call, name, 1, 3)
@@ -145,24 +182,23 @@ class OverCalls:
         arguments = (self._read(value), self._read(default))
         return OverCall(fresh, name, arguments, kind.with_nullable(default.type.nullable), kind, (offset,))
 
-    def _aggregate(self, fresh: str, name: str, call: exp.Expression, bind: Bind, filled: bool) -> OverCall:
-        first = call.expressions[0] if call.expressions else None
-        if isinstance(first, exp.Star) or first is None:
-            return OverCall(fresh, name, (), bind_aggregate(name, ()).result_type)
-        nodes = first.expressions if isinstance(first, exp.Distinct) else call.expressions
-        if isinstance(first, exp.Distinct) and name not in ("MIN", "MAX"):
-            name += " DISTINCT"
-        if len(nodes) != 1:
-            raise UnsupportedError(
-                f"{name} with several arguments and OVER is not supported", position=position_of(call)
-            )
-        value = bind(nodes[0])
+    def _aggregate(self, call: exp.Expression, name: str, value: Scalar, window: _Window) -> OverCall:
         kind = value.type.as_attribute(TimeAttribute.NONE)
+        # Flink: only a frame that is sure to have the current row in it keeps NOT NULL, and it sees that for these alone.
+        filled = window.frame.preceding in (None, 0)
         try:
             result = bind_aggregate(name, (kind,), grouped=filled).result_type
         except PlanError as error:
             raise error.at(position_of(call)) from None
-        return OverCall(fresh, name, (self._read(value),), time_kept(name, value, result), kind)
+        return OverCall(self._fresh(), name, (self._read(value),), time_kept(name, value, result), kind)
+
+
+def _arguments(call: exp.Expression) -> tuple[str, list[exp.Expression]]:
+    """' DISTINCT' or nothing, and what the call takes."""
+    first = call.expressions[0] if call.expressions else exp.Star()
+    if isinstance(first, exp.Distinct):
+        return " DISTINCT", first.expressions
+    return "", call.expressions or [first]
 
 
 def sort_keys(node: exp.Expression | None, column: Callable[[exp.Expression], str]) -> tuple[SortKey, ...]:

@@ -310,4 +310,6 @@ def legacy_aggregate(
         return _emitting(below, keys, calls, names, window, (early, late, duration_ms(settings, ALLOW_LATENESS)))
     if isinstance(window, Session):
         return WindowAggregate(below, keys, calls, names, session=replace(window, keys=keys))
-    return WindowAggregate(below, keys, calls, names, shared=window if isinstance(window, Hop) else None)
+    if isinstance(window, Hop):  # Flink puts the panes of these together from the earliest on
+        return WindowAggregate(below, keys, calls, names, shared=window, earliest_first=True)
+    return WindowAggregate(below, keys, calls, names)

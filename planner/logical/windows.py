@@ -129,7 +129,7 @@ class WindowAggregate(Stateful):
     aggregates, then start, end, time.
 
     `shared`: the rows carry the slices of these windows (`WindowAssign.sliced` below), which are put together when a
-    window is over. `session`: the rows carry no window columns, but a time from which sessions by `keys` are made."""
+    window is over: the latest first, or (`earliest_first`) the other way. `session`: the rows carry no window columns, but a time from which sessions by `keys` are made."""
 
     folds: ClassVar[bool] = False
     judges_lateness: ClassVar[bool] = True
@@ -140,6 +140,7 @@ class WindowAggregate(Stateful):
     window_columns: tuple[str, str, str] = WINDOW_COLUMNS
     shared: Hop | Cumulate | None = None
     session: Session | None = None
+    earliest_first: bool = False
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -163,7 +164,7 @@ class WindowAggregate(Stateful):
     @property
     def parameters(self) -> tuple[str, ...]:
         windows = self.shared or self.session
-        kind = () if windows is None else (str(windows), windows.zone)
+        kind = () if windows is None else (str(windows), windows.zone, *(("earliest",) if self.earliest_first else ()))
         return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates), "|", *self.window_columns, *kind)
 
     @property

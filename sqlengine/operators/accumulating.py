@@ -96,7 +96,9 @@ class Accumulators:
 
     def parts(self, slots: IntArray) -> list[Vector]:
         """What variances are made from: Flink tells of a result again where only that has changed."""
-        return [p for i, b in enumerate(self._bound) if isinstance(b, Spread) for p in b.parts(self._accumulator(i), slots)]
+        return [
+            p for i, b in enumerate(self._bound) if isinstance(b, Spread) for p in b.parts(self._accumulator(i), slots)
+        ]
 
     def merge(self, slots: IntArray, others: IntArray) -> None:
         """Adds the accumulators at `others` to those at `slots` (each named once). Where a user's aggregate fails to, it
@@ -104,17 +106,18 @@ class Accumulators:
         for i, bound in enumerate(self._bound):
             bound.merge(self._accumulator(i), slots, self._accumulator(i), others)
 
-    def merged(self, slots: IntArray, groups: IntArray) -> list[Vector]:
+    def merged(self, slots: IntArray, groups: IntArray, *, latest_first: bool) -> list[Vector]:
         """The value of each call over all accumulators of a group together, in their order; what is at `slots` stays as it
-        is. `groups` numbers them from 0 and ascends."""
+        is. `groups` numbers them from 0 and ascends. `latest_first`: the order is that of time, backwards."""
         back = np.lexsort((-np.arange(len(slots)), groups))
-        return [self._merged(i, slots[back] if _ends(c) else slots, groups) for i, c in enumerate(self.calls)]
+        turned = [latest_first and _ends(c) for c in self.calls]
+        return [self._merged(i, slots[back] if turn else slots, groups) for i, turn in enumerate(turned)]
 
     def _merged(self, i: int, slots: IntArray, groups: IntArray) -> Vector:
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         rank = np.arange(len(slots)) - starts[groups]
         bound, held = self._bound[i], self._accumulator(i)
-        if any(column.dtype == np.object_ for column in held.values()):
+        if any(column.dtype.kind in "Of" for column in held.values()):  # the order shows in what is rounded
             made = empty_accumulator(bound.accumulators, len(starts))
             failed = self._one_by_one(bound, made, (slots, groups, rank))
             result = bound.result(made, np.arange(len(starts)))

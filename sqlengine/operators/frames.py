@@ -94,17 +94,21 @@ def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array], places:
     return pc.coalesce(found, values[1].cast(found.type))
 
 
-def bound_of(call: OverCall) -> Aggregate:
-    return bind_aggregate(call.function, () if call.argument_type is None else (call.argument_type,), grouped=True)
+def bound_of(call: OverCall, moves: bool = False) -> Aggregate:
+    kinds = () if call.argument_type is None else (call.argument_type,)
+    return bind_aggregate(call.function, kinds, grouped=True, retract=moves and call.function in ("MIN", "MAX"))
 
 
-def aggregate(call: OverCall, values: pa.Array | None, low: IntArray, high: IntArray) -> pa.Array:
-    """The aggregate over the rows `low[i]` to `high[i]` (included; none where that is `low[i] - 1`), for each i."""
+def aggregate(
+    call: OverCall, values: pa.Array | None, low: IntArray, high: IntArray, *, moves: bool = False
+) -> pa.Array:
+    """The aggregate over the rows `low[i]` to `high[i]` (included; none where that is `low[i] - 1`), for each i. `moves`: as
+    where rows leave the frame, which tells in what order NaN and the zeros are."""
     if call.function == "COUNT" and values is None:
         return pa.array(high - low + 1)
     if values is not None and _adds(call.function, call.type):
         return _sums(call, values, low, high)
-    bound = bound_of(call)
+    bound = bound_of(call, moves and pa.types.is_floating(call.type.arrow))
     parts: list[pa.Array] = []
     for start, end in _chunks(high - low + 1):
         parts.append(_expanded(bound, values, low[start:end], high[start:end]))

@@ -14,6 +14,7 @@ from sqlengine.batch import Batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.frames import NUMBERING, Ordered, aggregate, in_order, neighbour
 from sqlengine.operators.over_totals import Totals
+from sqlengine.operators.running_sums import RunningSums
 from sqlengine.state.columns import IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
@@ -49,14 +50,18 @@ class OverOperator:
         self._peers = not node.frame.is_rows and (self._by_event or self._bounded)
         self._lags = [c for c in node.calls if c.function == "LAG"]
         self._framed = [c for c in node.calls if self._bounded and c.function not in ("LAG", *NUMBERING)]
+        self._sums = RunningSums(self._framed)
         self._totals = Totals([c for c in node.calls if c not in self._lags and c not in self._framed])
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
         schema, by = self._node.input.schema, self._node.partition
         key = schema.select(by)
-        self._keys: KeyedTable = context.table("keys", key, Schema((Column(_LEFT, BIGINT), *self._totals.columns)), by)
+        self._keys: KeyedTable = context.table(
+            "keys", key, Schema((Column(_LEFT, BIGINT), *self._totals.columns, *self._sums.columns)), by
+        )
         self._totals.attach(self._keys)
+        self._sums.attach(self._keys)
         time = Column(_TIME, _MS)
         if self._by_event:
             rest = schema.select(tuple(n for n in schema.names if n not in by))
@@ -177,7 +182,7 @@ class OverOperator:
         }
         rows = in_order(all_keys[at], [all_times] if self._peers else [np.arange(len(at))])
         new = np.flatnonzero(at >= len(held))
-        found = self._framed_values(rows, all_times, together, new)
+        found = self._framed_values(keys, rows, all_times, together, new)
         for call in self._lags:
             values = [together[a] for a in call.arguments]
             # Flink counts from the last row of those of one time.
@@ -187,7 +192,7 @@ class OverOperator:
         return found
 
     def _framed_values(
-        self, rows: Ordered, times: IntArray, columns: dict[str, pa.Array], new: IntArray
+        self, keys: IntArray, rows: Ordered, times: IntArray, columns: dict[str, pa.Array], new: IntArray
     ) -> dict[str, pa.Array]:
         if not self._framed:
             return {}
@@ -197,15 +202,19 @@ class OverOperator:
             low, high = np.maximum(at - reach, rows.partition), at
         else:
             low, high = _since(rows, times, reach), rows.last_peer
-        values = ((c, columns[c.arguments[0]] if c.arguments else None) for c in self._framed)
-        return {c.name: aggregate(c, v, low[new], high[new]) for c, v in values}
+        others = [c for c in self._framed if c not in self._sums.calls]
+        values = ((c, columns[c.arguments[0]] if c.arguments else None) for c in others)
+        found = {c.name: aggregate(c, v, low[new], high[new], moves=True) for c, v in values}
+        return found | self._sums.after(keys, rows, (low, high), new, columns)
 
     def _forget(self, key: Sequence[pa.Array], firsts: IntArray) -> None:
         """Drops the rows that no frame sees any more."""
         frame = self._frame
         rows = max(
             [
-                self._node.frame.preceding or 0 if self._framed and self._node.frame.is_rows else 0,
+                (self._node.frame.preceding or 0) + bool(self._sums.calls)
+                if self._framed and self._node.frame.is_rows
+                else 0,
                 *map(_offset, self._lags),
             ]
         )

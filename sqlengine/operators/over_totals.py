@@ -15,8 +15,8 @@ from sqlengine.state.table import KeyedTable
 from udf.accumulators import Accumulator
 from udf.vector import Vector
 
-# How many rows and how many groups of peers of a key have been told of.
-_ROWS, _PEERS = "#rows", "#peers"
+# How many rows of a key have been told of.
+_ROWS = "#rows"
 _NUMBER = BIGINT.with_nullable(False)
 
 
@@ -30,7 +30,7 @@ class Totals:
     @property
     def columns(self) -> list[Column]:
         """The value columns that the table of the keys has for them."""
-        numbers = [Column(_ROWS, _NUMBER), Column(_PEERS, _NUMBER)] if self._numbers else []
+        numbers = [Column(_ROWS, _NUMBER)] if self._numbers else []
         held = (Column(f"{i}#{n}", t) for i, (_, b) in enumerate(self._aggregates) for n, t in b.accumulators)
         return [*numbers, *held]
 
@@ -46,18 +46,12 @@ class Totals:
 
     def _numbered(self, keys: IntArray, rows: Ordered) -> dict[str, pa.Array]:
         held = self._table.columns
-        rows_before, peers_before = held[_ROWS][keys].astype(np.int64), held[_PEERS][keys].astype(np.int64)
-        position = np.arange(len(rows))
-        firsts = np.cumsum(rows.first_peer == position)
-        peers = firsts - firsts[rows.partition] + 1
-        values = {
-            "ROW_NUMBER": rows_before + position - rows.partition + 1,
-            "RANK": rows_before + rows.first_peer - rows.partition + 1,
-            "DENSE_RANK": peers_before + peers,
-        }
+        rows_before = held[_ROWS][keys].astype(np.int64)
+        values = {"ROW_NUMBER": rows_before + np.arange(len(rows)) - rows.partition + 1}
+        # Flink counts all rows of one time before it ranks them, and ranks by nothing but that number.
+        values["RANK"] = values["DENSE_RANK"] = rows_before + rows.last_peer - rows.partition + 1
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
         held[_ROWS][keys[last]] = values["ROW_NUMBER"][last]
-        held[_PEERS][keys[last]] = values["DENSE_RANK"][last]
         return {c.name: pa.array(values[c.function]) for c in self._numbers}
 
     def _aggregated(self, keys: IntArray, columns: dict[str, pa.Array], rows: Ordered) -> dict[str, pa.Array]:

@@ -21,6 +21,8 @@ from udf.vector import Errors, Vector
 
 Evaluate: TypeAlias = Callable[[Scalar, Batch], Vector]
 
+# As in Flink there is no watermark until it lies behind the beginning of 1970.
+_EPOCH: Final = 0
 NULL_ROWTIME: Final = "row time is NULL"
 
 _KEYS = Schema.of(shard=STRING)
@@ -124,6 +126,7 @@ class WatermarkOperator:
         values, valid = milliseconds(vector.array(batch.num_rows))
         if vector.errors is not None:
             valid = valid & ~vector.errors.mask
+        valid = valid & (values > _EPOCH)
         reached = np.maximum.accumulate(np.where(valid, values, MIN_WATERMARK))
         before = np.concatenate([[MIN_WATERMARK], reached[:-1]])
         rows, after = self._times.advance(batch.origin, before, int(reached[-1]), batch.proctime)

@@ -168,15 +168,18 @@ class SlicedAggregateOperator:
             output.append((0, concat(fired_rows)))
 
     def _hopped(self, slots: IntArray, end: int) -> Fired:
-        """Merges the slices of each key, the latest first."""
+        """Merges the slices of each key, the latest first or the earliest."""
         groups, first = self._by_arrival(slots)
-        order = np.lexsort((-self._table.columns[_END][slots].astype(np.int64), groups))
+        ends = self._table.columns[_END][slots].astype(np.int64)
+        order = np.lexsort((ends if self._node.earliest_first else -ends, groups))
         slots, groups = slots[order], groups[order]
         if self._retracts:
             there = np.bincount(groups, self._table.columns[_ROWS][slots].astype(np.float64)) > 0
             numbers = np.cumsum(there) - 1
             slots, groups, first = slots[there[groups]], numbers[groups[there[groups]]], first[there]
-        return self._fired(first, end, self._accumulators.merged(slots, groups))
+        return self._fired(
+            first, end, self._accumulators.merged(slots, groups, latest_first=not self._node.earliest_first)
+        )
 
     def _by_arrival(self, slots: IntArray) -> tuple[IntArray, IntArray]:
         """Numbers of the slots' keys, in the order of arrival, and the first slot of each."""

@@ -6,7 +6,6 @@ CREATE TABLE h (
 ) WITH ('connector' = 'filesystem', 'path' = '${DATA}/hard.json', 'format' = 'json');
 SELECT window_start, window_end, window_time, COUNT(*) AS n, COUNT(v) AS nv, SUM(v) AS sv, MIN(d) AS d1, MAX(d) AS d2 FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end, window_time;
 SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(TUMBLE(DATA => TABLE h, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND, `OFFSET` => INTERVAL '3' SECOND)) GROUP BY window_start, window_end;
-SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(TUMBLE(SIZE => INTERVAL '10' SECOND, TIMECOL => DESCRIPTOR(ts), DATA => TABLE h)) GROUP BY window_start, window_end;
 SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '-3' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '25' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '1' DAY, INTERVAL '5' HOUR)) GROUP BY window_start, window_end;
@@ -49,7 +48,6 @@ SELECT mp, window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts)
 -- rowsort
 SELECT tl, t9, tm, window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, tl, t9, tm;
 SELECT window_start, window_end, COLLECT(v) AS c, LISTAGG(k) AS l, LISTAGG(DISTINCT k, '/') AS ld, FIRST_VALUE(v) AS fv, LAST_VALUE(v) AS lv FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end;
-SELECT window_start, COUNT(DISTINCT d) AS dd, COUNT(DISTINCT m) AS dm, COUNT(DISTINCT v) FILTER (WHERE ok) AS dv, SUM(DISTINCT v) AS sv, AVG(DISTINCT m) AS am FROM TABLE(HOP(TABLE h, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, AVG(v) AS a1, AVG(m) AS a2, AVG(f) AS a3, AVG(t) AS a4, SUM(t) AS s4, SUM(s) AS s5, SUM(b) AS s6, SUM(f) AS s7, VAR_POP(v) AS vp, VAR_SAMP(m) AS vs, STDDEV_POP(d) AS sp, STDDEV_SAMP(s) AS ss FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, MIN(k) AS k1, MAX(k) AS k2, MIN(ok) AS o1, MAX(ok) AS o2, MIN(`day`) AS d1, MAX(tm) AS t1, MAX(t9) AS t2, MIN(tl) AS l1, MAX(ts) AS m1 FROM TABLE(CUMULATE(TABLE h, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '30' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, FIRST_VALUE(r) AS fr, LAST_VALUE(a) AS la, FIRST_VALUE(mp) AS fm, LAST_VALUE(`by`) AS lb, ARRAY_AGG(v) AS av, ARRAY_AGG(DISTINCT k) AS ak FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY window_start, window_end;
@@ -61,6 +59,7 @@ SELECT window_start, window_end, k, ok, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h,
 SELECT window_start, window_end, k, ok, COUNT(*) AS n FROM TABLE(HOP(TABLE h, DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '1' MINUTE)) GROUP BY CUBE (k, ok), window_start, window_end;
 -- rowsort
 SELECT window_start, window_end, k, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY GROUPING SETS ((window_start, window_end, k), (window_start, window_end));
+-- rowsort
 SELECT window_start, window_end, k, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY GROUPING SETS ((window_start, window_end), (k));
 SELECT window_start FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end HAVING COUNT(*) > 3 AND MAX(v) IS NOT NULL;
 SELECT window_end, CASE WHEN SUM(v) > 10 THEN 'many' ELSE 'few' END AS w, COUNT(*) * 2 + 1 AS n, CAST(AVG(d) AS STRING) AS d FROM TABLE(TUMBLE(TABLE h, DESCRIPTOR(ts), INTERVAL '10' SECOND)) WHERE v IS NOT NULL GROUP BY window_end, window_start;
