@@ -166,9 +166,11 @@ def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
 def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
     known = len(types) == 2 and any(t.root is not Root.NULL for t in types)
     pair = comparison_types(types[0], types[1], equality=True) if known else None
-    if pair is None or not (pair[0].same_as(types[0]) or types[0].is_numeric):
+    times = pair is not None and types[0].is_timestamp and types[1].root is types[0].root
+    if pair is None or not (pair[0].same_as(types[0]) or types[0].is_numeric or times):
         return None
-    as_given = types[0].is_numeric and types[0].root is not Root.FLOAT  # numbers of different types compare as they are
+    # Numbers of different types and times of different precision compare as they are.
+    as_given = times or (types[0].is_numeric and types[0].root is not Root.FLOAT)
     return types[0], types[1] if as_given else pair[1]
 
 

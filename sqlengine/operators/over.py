@@ -24,6 +24,10 @@ _TIME, _LEFT = "#time", "#left"
 _MS = BIGINT.with_nullable(False)
 
 
+# As in Flink: with a bounded frame, rows up to the beginning of 1970 are late.
+_NOTHING_LEFT = 0
+
+
 @dataclass(frozen=True)
 class _Rows:
     """Rows to tell of, in order of time and arrival: all columns by name, their time, and the slots of their keys."""
@@ -128,7 +132,7 @@ class OverOperator:
             zip(slots.tolist(), times.tolist(), batch.watermarks().tolist(), strict=True)
         ):
             if slot not in left:
-                left[slot] = int(held[slot]) if has_left[slot] else -(2**63)
+                left[slot] = int(held[slot]) if has_left[slot] else _NOTHING_LEFT
                 members = self._waiting.slots(groups[i]) if groups[i] >= 0 else np.empty(0, np.int64)
                 waits[slot] = self._waiting.table.columns[_TIME][members].astype(np.int64).tolist()
             gone = [t for t in waits[slot] if t <= watermark]

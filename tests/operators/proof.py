@@ -47,7 +47,7 @@ def replace_origin(batch: Batch, shard: str) -> Batch:
 def feed(seed: int, chunks: int = 30, shards: int = 3) -> list[Chunk]:
     """Rows whose times run ahead by a second or so and jump back by up to 12: some windows are then over."""
     rng = random.Random(seed)
-    times, offsets = [0] * shards, [0] * shards
+    times, offsets = [100_000] * shards, [0] * shards
     result = []
     for n in range(chunks):
         shard, rows = n % shards, list[Row]()

@@ -79,7 +79,7 @@ def batch(feed: Sequence[Row]) -> Batch:
 
 def feed(seed: int, count: int = 70) -> list[Row]:
     """Values 0 to 4: those of the letters, and one of none. Some rows come before their time is over, some too late."""
-    rng, time, found = random.Random(seed), 0, list[Row]()
+    rng, time, found = random.Random(seed), 100_000, list[Row]()
     for _ in range(count):
         time += rng.choice([0, 100, 300, 700, 1_500])
         back = rng.choice([0, 0, 0, 0, 500, 1_500, 5_000])

@@ -38,7 +38,7 @@ DISTINCT = AggregateCall("distinct", "COUNT DISTINCT", "v", BIGINT.with_nullable
 
 def feed(seed: int, count: int = 150) -> list[Row]:
     """Rows that run ahead and jump back: for some windows they are late, for others not."""
-    rng, time, found = random.Random(seed), 0, list[Row]()
+    rng, time, found = random.Random(seed), 100_000, list[Row]()
     for _ in range(count):
         time += rng.choice([0, 0, 100, 700, 1_000, 2_500])
         back = rng.choice([0, 0, 0, 500, 2_000, 4_000, 9_000])

@@ -5,7 +5,6 @@ CREATE TABLE e (
 ) WITH ('connector' = 'filesystem', 'path' = '${DATA}/events.json', 'format' = 'json');
 
 SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS ws, TUMBLE_END(ts, INTERVAL '10' SECOND) AS we, COUNT(*) AS n FROM e GROUP BY TUMBLE(ts, INTERVAL '10' SECOND);
--- differs: the time of a window is never NULL
 -- rowsort
 SELECT k, TUMBLE_ROWTIME(ts, INTERVAL '10' SECOND) AS rt, SUM(v) AS s FROM e GROUP BY TUMBLE(ts, INTERVAL '10' SECOND), k;
 -- rowsort

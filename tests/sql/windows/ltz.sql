@@ -3,7 +3,6 @@ CREATE TABLE i (ms BIGINT, k STRING, v INT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATER
 WITH ('connector' = 'filesystem', 'path' = '${DATA}/instants.json', 'format' = 'json');
 SELECT * FROM i;
 SELECT window_start, window_end, window_time, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE i, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end, window_time;
--- differs: the time of a window is never NULL
 SELECT TUMBLE_START(ts, INTERVAL '1' HOUR) AS ws, TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR) AS rt, SUM(v) AS s FROM i GROUP BY TUMBLE(ts, INTERVAL '1' HOUR);
 SET 'table.local-time-zone' = 'America/New_York';
 SELECT window_start, window_end, window_time, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE i, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end, window_time;
