@@ -49,7 +49,6 @@ SELECT g, id FROM r WHERE i > 1 QUALIFY ROW_NUMBER() OVER (PARTITION BY g ORDER 
 SELECT g, MAX(i) AS m FROM r GROUP BY g QUALIFY ROW_NUMBER() OVER (ORDER BY MAX(i) DESC) <= 2;
 -- Partitions of every type.
 SELECT b, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY b ORDER BY id DESC) AS n FROM r) WHERE n <= 1;
--- differs: Flink takes 0.0 and -0.0, which are equal, for two partitions
 SELECT d, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY d ORDER BY id DESC) AS n FROM r) WHERE n <= 2;
 SELECT f, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY f, dc ORDER BY id DESC) AS n FROM r WHERE id <> 4) WHERE n <= 2;
 SELECT dt, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY dt ORDER BY id DESC) AS n FROM r) WHERE n <= 2;
