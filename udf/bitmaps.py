@@ -7,10 +7,14 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from parser.types import BIGINT, BITMAP, BYTES, INT, STRING, DataType, Root, array
-from udf.arrays import RowError, per_distinct, row_by_row, row_errors, wrap
+from udf.arrays import RowError, per_distinct, row_errors, valid
+from udf.bitmap_columns import Pairs, arrays_of, pairs_from, pairs_of, written_pairs
+from udf.lists import elements_in, lists_of
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import Custom, Family, binary_or_null, gives, takes
 from udf.vector import Vector
@@ -48,8 +52,11 @@ def bitmap_build(ctx: KernelContext, value: Values) -> Values:
     >>> BITMAP_TO_STRING(BITMAP_BUILD(ARRAY[3, 1, -1, 3]))
     '{1,3,4294967295}'
     """
-    build: Callable[[list[int | None]], str] = lambda v: write_bitmap({n % 2**32 for n in v if n is not None})  # noqa: E731
-    return row_by_row(ctx.num_rows, build, _TEXT, value)
+    lists = lists_of(value, ctx.num_rows)
+    elements = lists.values.take(pa.array(elements_in(lists)))
+    rows = np.repeat(np.arange(ctx.num_rows), lists.lengths)[valid(elements, len(elements))]
+    numbers = elements.drop_null().cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return written_pairs(pairs_from(rows, numbers), lists.present)
 
 
 @function("BITMAP_TO_STRING", signature=takes(bitmap, result=STRING))
@@ -69,7 +76,8 @@ def bitmap_to_array(ctx: KernelContext, value: Values) -> Values:
     >>> BITMAP_TO_ARRAY(BITMAP_BUILD(ARRAY[2, 1]))
     [1, 2]
     """
-    return per_distinct(lambda v: [wrap(n, 32) for n in sorted(read_bitmap(v))], _NUMBERS.arrow, value)
+    column = _column(value, ctx.num_rows)
+    return arrays_of(pairs_of(column), valid(column, len(column))).cast(_NUMBERS.arrow)
 
 
 @function("BITMAP_CARDINALITY", signature=takes(bitmap, result=BIGINT))
@@ -79,14 +87,19 @@ def bitmap_cardinality(ctx: KernelContext, value: Values) -> Values:
     >>> BITMAP_CARDINALITY(BITMAP_BUILD(ARRAY[2, 1, 2]))
     2
     """
-    return per_distinct(lambda v: len(read_bitmap(v)), pa.int64(), value)
+    commas = pc.count_substring(value, ",").cast(pa.int64())
+    return pc.if_else(pc.equal(value, "{}"), pa.scalar(0, pa.int64()), pc.add(commas, pa.scalar(1, pa.int64())))
 
 
-def _combined(
-    ctx: KernelContext, combine: Callable[[frozenset[int], frozenset[int]], frozenset[int]], left: Values, right: Values
-) -> Values:
-    both = lambda a, b: write_bitmap(combine(read_bitmap(a), read_bitmap(b)))  # noqa: E731
-    return row_by_row(ctx.num_rows, both, _TEXT, left, right)
+def _column(value: Values, num_rows: int) -> pa.Array:
+    return pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
+
+
+def _combined(ctx: KernelContext, combine: Callable[[Pairs, Pairs], Pairs], left: Values, right: Values) -> Values:
+    a, b = _column(left, ctx.num_rows), _column(right, ctx.num_rows)
+    present = valid(a, ctx.num_rows) & valid(b, ctx.num_rows)
+    pairs = combine(pairs_of(a), pairs_of(b))
+    return written_pairs(pairs[present[pairs >> 32]], present)
 
 
 _PAIR = takes(bitmap, bitmap, result=BITMAP)
@@ -99,7 +112,7 @@ def bitmap_and(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> BITMAP_TO_STRING(BITMAP_AND(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
     '{2}'
     """
-    return _combined(ctx, frozenset.__and__, left, right)
+    return _combined(ctx, lambda a, b: np.intersect1d(a, b, assume_unique=True), left, right)
 
 
 @function("BITMAP_OR", signature=_PAIR)
@@ -109,7 +122,7 @@ def bitmap_or(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> BITMAP_TO_STRING(BITMAP_OR(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
     '{1,2,3}'
     """
-    return _combined(ctx, frozenset.__or__, left, right)
+    return _combined(ctx, np.union1d, left, right)
 
 
 @function("BITMAP_XOR", signature=_PAIR)
@@ -119,7 +132,7 @@ def bitmap_xor(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> BITMAP_TO_STRING(BITMAP_XOR(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
     '{1,3}'
     """
-    return _combined(ctx, frozenset.__xor__, left, right)
+    return _combined(ctx, lambda a, b: np.setxor1d(a, b, assume_unique=True), left, right)
 
 
 @function("BITMAP_ANDNOT", signature=_PAIR)
@@ -129,7 +142,7 @@ def bitmap_andnot(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> BITMAP_TO_STRING(BITMAP_ANDNOT(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
     '{1}'
     """
-    return _combined(ctx, frozenset.__sub__, left, right)
+    return _combined(ctx, lambda a, b: np.setdiff1d(a, b, assume_unique=True), left, right)
 
 
 def to_bytes(numbers: Iterable[int]) -> bytes:

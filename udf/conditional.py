@@ -98,11 +98,11 @@ _NOT_IN_IF = (
 
 
 def _if_types(types: Types) -> tuple[DataType, ...] | None:
-    """As CASE, but only plain values; of two times the first says how fine they are."""
+    """As CASE, but only plain values; of two times the first says what they are."""
     if len(types) != 3 or any(t.root in _NOT_IN_IF for t in types[1:]):
         return None
     found = _case_types(types)
-    if found is not None and types[1].root is types[2].root and (types[1].is_timestamp or types[1].root is Root.TIME):
+    if found is not None and (types[1].is_timestamp or types[1].root is Root.TIME):
         return found[0], *[types[1].with_nullable(t.nullable) for t in types[1:]]
     return found
 

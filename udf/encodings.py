@@ -49,7 +49,9 @@ def _written(value: Values, num_rows: int, bits: int) -> pa.Array:
     given = pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
     numbers = given.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     parts = np.ascontiguousarray(numbers.astype(">i8")).view(np.uint8).reshape(-1, 8)
-    digits = np.unpackbits(parts, axis=1) + np.uint8(48) if bits == 1 else _HEX_PAIRS[parts].reshape(-1, 16)
+    if len(numbers) and numbers.min() >= 0:  # bytes that are 0 in all numbers are not written
+        parts = parts[:, 8 - max(1, (int(numbers.max()).bit_length() + 7) // 8) :]
+    digits = np.unpackbits(parts, axis=1) + np.uint8(48) if bits == 1 else _HEX_PAIRS[parts].reshape(len(parts), -1)
     width = digits.shape[1]
     zeros = np.minimum((digits != 48).argmax(axis=1), width - 1)
     zeros[numbers == 0] = width - 1

@@ -93,7 +93,7 @@ def _one(value: object, kind: DataType, conversion: str, flags: str, width: str,
         text = _padded("null"[:precision], flags.replace("0", ""), width)
     elif lower in "dxo" and precision is None and isinstance(value, int) and not isinstance(value, bool):
         text = _signed(*_whole(value, kind, lower, flags), flags, width)
-    elif lower in "feg" and isinstance(value, float | Decimal):
+    elif lower in "feg" and isinstance(value, float):
         text = _fraction(value, lower, flags, width, 6 if precision is None else precision)
     elif lower == "c" and kind.root in (Root.TINYINT, Root.SMALLINT, Root.INT) and isinstance(value, int):
         text = _padded(chr(value) if 0 <= value < 0x110000 else _refuse(), flags, width)
@@ -130,12 +130,12 @@ def _whole(value: int, kind: DataType, conversion: str, flags: str) -> tuple[boo
     return False, prefix + format(unsigned, conversion)
 
 
-def _fraction(value: float | Decimal, conversion: str, flags: str, width: str, precision: int) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
+def _fraction(value: float, conversion: str, flags: str, width: str, precision: int) -> str:
+    if not math.isfinite(value):
         if value != value:
             return _padded("NaN", flags.replace("0", ""), width)
         return _signed(value < 0, "Infinity", flags.replace("0", ""), width)
-    exact = Decimal(repr(value)) if isinstance(value, float) else value
+    exact = Decimal(repr(value))
     negative, exact = bool(exact.is_signed()), abs(exact)
     if conversion == "g":
         conversion, precision = _chosen(exact, precision)

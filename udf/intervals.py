@@ -210,7 +210,7 @@ def _next(numbers: Int64s, t: DataType, unit: str) -> Int64s:
 def floor_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
     """The beginning of the unit (a literal) that a time is in, by the clock of the session's zone for TIMESTAMP_LTZ."""
     numbers, t, name = _by_the_clock(ctx, value, unit)
-    return _by_the_zone(ctx, _floored(numbers, t, name), value)
+    return _moved(ctx, numbers, _floored(numbers, t, name), value, name)
 
 
 def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
@@ -221,7 +221,7 @@ def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
         day = DAY_MS * units_per_ms(t.arrow)
         numbers = numbers // day * day
     below = _floored(numbers, t, name)
-    return _by_the_zone(ctx, np.where(below == numbers, numbers, _next(below, t, name)), value)
+    return _moved(ctx, numbers, np.where(below == numbers, numbers, _next(below, t, name)), value, name)
 
 
 def _by_the_clock(ctx: KernelContext, value: Values, unit: Values) -> tuple[Int64s, DataType, str]:
@@ -230,6 +230,15 @@ def _by_the_clock(ctx: KernelContext, value: Values, unit: Values) -> tuple[Int6
     if t.root is Root.TIMESTAMP_LTZ:
         value = local(value, ctx.zone)
     return integers(value, ctx.num_rows), t, str(next(iter(rows_of(unit)), "DAY")).upper()
+
+
+def _moved(ctx: KernelContext, shown: Int64s, wanted: Int64s, value: Values, unit: str) -> Values:
+    """The time for which the clock shows `wanted` instead of `shown`. Units below the day do not meet its changes: of two
+    hours that it shows alike, the second one stays the second."""
+    if ctx.arg_types[0].root is Root.TIMESTAMP_LTZ and unit in UNIT_MS and unit not in ("DAY", "WEEK"):
+        present = valid(value, ctx.num_rows)
+        return from_integers(integers(value, ctx.num_rows) + wanted - shown, present, ctx.arg_types[0].arrow)
+    return _by_the_zone(ctx, wanted, value)
 
 
 def _by_the_zone(ctx: KernelContext, numbers: Int64s, value: Values) -> Values:

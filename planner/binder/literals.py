@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -34,7 +33,7 @@ _BIGINT = BIGINT.with_nullable(False)
 _DOUBLE = DOUBLE.with_nullable(False)
 _BOOLEAN = BOOLEAN.with_nullable(False)
 _INTERVALS = {t.root: t.with_nullable(False) for t in (INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH)}
-_POINTS = (Root.DATE, Root.TIME, Root.TIMESTAMP)
+_POINTS = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 _EPOCH = date(1970, 1, 1).toordinal()
 _NANOSECONDS_PER = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -134,11 +133,9 @@ def unit_of(name: str, whole: bool = True) -> Literal:
 
 
 def point(node: exp.Cast) -> Literal:
-    """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives; of one with the session's zone, what
-    the clock shows."""
+    """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives; one with the session's zone is
+    read in UTC, as in Flink."""
     kind = type_of(node.args["to"])
-    if kind.root is Root.TIMESTAMP_LTZ:
-        kind = replace(kind, root=Root.TIMESTAMP)
     if kind.root not in _POINTS:
         hint = "write CAST('…' AS TIMESTAMP_LTZ(3)), or TIMESTAMP '…'"
         raise UnsupportedError(

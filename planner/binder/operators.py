@@ -159,15 +159,9 @@ def _null_if(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scala
     return function_call("CASE", (function_call("=", args, node), literals.null(), args[0]), node)
 
 
-def _point(node: exp.Cast) -> Scalar:
-    """A date or time; one with the session's zone is what the clock showed there."""
-    literal, kind = literals.point(node), type_of(node.args["to"])
-    return cast("CAST", literal, kind, node) if kind.root is Root.TIMESTAMP_LTZ else literal
-
-
 def _cast(node: exp.Expression, place: Place) -> Scalar:
     if type(node) is exp.Cast and is_typed_literal(node):
-        return _point(node)
+        return literals.point(node)
     value = bind_scalar(node.this, place)
     unit = node.args["to"].meta.get("unit")
     if unit is not None and value.type.is_integer:
