@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from parser.types import MAX_LENGTH, STRING, DataType, Root
+from parser.types import MAX_LENGTH, STRING, DataType, Root, TimeAttribute
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import Custom, always_nullable, takes, text
 
@@ -27,7 +27,7 @@ def typeof(ctx: KernelContext, value: Values, full: Values | None = None) -> Val
     >>> TYPEOF(1.5)
     'DECIMAL(2, 1) NOT NULL'
     """
-    t = ctx.arg_types[0].plain
+    t = ctx.arg_types[0].as_attribute(TimeAttribute.NONE)
     if full is None:
         return pa.repeat(pa.scalar(str(t)), ctx.num_rows)
     column = pa.repeat(full, ctx.num_rows) if isinstance(full, pa.Scalar) else full
