@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.binder import Bound, bind
+from planner.binder import Bound, bind, bind_create_as
 from planner.explain import explain
 from planner.optimizer import optimize
 
-__all__ = ["Bound", "bind", "explain", "optimize"]
+__all__ = ["Bound", "bind", "bind_create_as", "explain", "optimize"]

@@ -46,7 +46,8 @@ class MetadataColumn:
 class Table:
     """A table as CREATE TABLE made it. `schema` is what a query sees, in the order of the declaration; `physical` the
     columns that stand in the records; `computed` pairs of name and expression over physical and metadata columns, whose SQL
-    is in `texts`."""
+    is in `texts`. `definition`: the whole statement as SQL, with full types and without LIKE, for those that say LIKE or
+    ALTER."""
 
     name: Identifier
     schema: Schema
@@ -60,6 +61,7 @@ class Table:
     changes: Changes = Changes.NONE
     partition_keys: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
+    definition: str = field(default="", compare=False)
 
     @property
     def display(self) -> str:
@@ -72,12 +74,15 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A named query, already bound."""
+    """A named query, already bound. `home` are the catalog and the database in which it was written; `broken`: why the
+    query is not valid any more, since what it names was altered or dropped."""
 
     name: Identifier
     plan: LogicalPlan
     sql: str
     temporary: bool = False
+    home: tuple[str, str] = (DEFAULT_CATALOG, DEFAULT_DATABASE)
+    broken: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,22 @@ class Function:
         return self.name[2].removesuffix("()")
 
 
-CatalogObject = Table | View | Function
+@dataclass(frozen=True)
+class Container:
+    """A database (`name` ends with an empty part) or a catalog (with two) that a statement made. A catalog's options
+    say its type and its default database."""
+
+    name: Identifier
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    temporary: bool = False
+
+    @property
+    def default_database(self) -> str:
+        return self.options.get("default-database", "default")
+
+
+CatalogObject = Table | View | Function | Container
 
 
 @dataclass(frozen=True)
@@ -108,7 +128,13 @@ class Catalog:
     temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     catalog: str = DEFAULT_CATALOG
     database: str = DEFAULT_DATABASE
-    databases: frozenset[tuple[str, str]] = frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE)})
+
+    @property
+    def databases(self) -> frozenset[tuple[str, str]]:
+        """Catalog and name of each database."""
+        made = (o for o in self.objects.values() if isinstance(o, Container))
+        found = {(o.name[0], o.name[1] or o.default_database) for o in made}
+        return frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE), *found})
 
     def resolve(self, name: tuple[str, ...]) -> Identifier:
         """The full identifier of a name of one to three parts."""
@@ -135,6 +161,15 @@ class Catalog:
     def get(self, name: tuple[str, ...]) -> CatalogObject | None:
         identifier = self.resolve(name)
         return self.temporary.get(identifier) or self.objects.get(identifier)
+
+    def permanent(self, name: tuple[str, ...]) -> CatalogObject | None:
+        """The object of that name, unless a temporary one hides it."""
+        identifier = self.resolve(name)
+        return None if identifier in self.temporary else self.objects.get(identifier)
+
+    def replaced(self, name: Identifier, item: CatalogObject) -> Catalog:
+        """With `item` in the place of the permanent object `name`."""
+        return replace(self, objects={**{k: v for k, v in self.objects.items() if k != name}, item.name: item})
 
     def put(self, item: CatalogObject, *, if_not_exists: bool = False) -> Catalog:
         """With `item`. The same definition again is accepted; a different one under a name in use is refused."""
@@ -164,9 +199,9 @@ class Catalog:
     def with_use(self, *, catalog: str | None = None, database: str | None = None) -> Catalog:
         return replace(self, catalog=catalog or self.catalog, database=database or self.database)
 
-    def names(self, kind: type[Table | View | Function]) -> list[str]:
-        """Names of that kind in the current database, sorted."""
-        here = (self.catalog, self.database)
+    def names(self, kind: type[Table | View | Function], database: tuple[str, str] | None = None) -> list[str]:
+        """Names of that kind in a database, the current one unless given, sorted."""
+        here = database or (self.catalog, self.database)
         found = {**self.objects, **self.temporary}
         if kind is Function:
             return sorted({o.display for n, o in found.items() if n[:2] in (here, SYSTEM) and isinstance(o, Function)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from planner.cut import Stage, cut
@@ -98,7 +99,7 @@ def merged_with(plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: G
     for place, plan in enumerate(plans):
         optimised = optimize(plan, disabled=disabled)
         assert isinstance(optimised, Sink)
-        sinks.append(Sink(optimised.input, optimised.table, job, place))
+        sinks.append(replace(optimised, job=job, place=place))
     return merge(graph or Graph(), {job: sinks})
 
 

@@ -23,7 +23,9 @@ from parser.types import DataType
 from planner.catalog import Catalog, CatalogObject, Function, Identifier
 from planner.codec import Decoder, Encoder
 from planner.logical import Sink
+from sqlengine.catalog_changes import check_place
 from sqlengine.functions.library import Library
+from sqlengine.job_script import Script
 from sqlengine.planning import JobText, PlannedJob, plan_job
 from udf.registry import Definition
 
@@ -163,5 +165,6 @@ def _code() -> str:
     """A hash of the code that plans: another version plans anew."""
     folders = {Path(inspect.getfile(part)).parent for part in (DataType, Sink, Definition)}
     files = sorted(f for folder in folders for f in folder.rglob("*.py"))
-    texts = (f.read_text(encoding="utf-8") for f in [*files, Path(inspect.getfile(JobText))])
+    here = (Path(inspect.getfile(part)) for part in (JobText, Script, check_place))
+    texts = (f.read_text(encoding="utf-8") for f in [*files, *here])
     return _hash([version("sqlglot"), *texts]).hex()

@@ -9,37 +9,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from sqlglot import exp
-
 from parser import parse
-from parser.errors import JobError, OptionError, PlanError, SqlError, UnknownObject, UnsupportedError
-from parser.statements import (
-    CreateFunction,
-    CreateTable,
-    CreateView,
-    Drop,
-    Insert,
-    Reset,
-    Set,
-    Statement,
-    StatementSet,
-    Use,
+from parser.errors import JobError, SqlError, UnknownObject
+from planner.catalog import (
+    Catalog,
+    CatalogObject,
+    Function,
+    Identifier,
 )
-from planner import bind, optimize
-from planner.binder.calls import user_function
-from planner.binder.unsupported import refuse
-from planner.catalog import SYSTEM, Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from planner.settings import RUNTIME_MODE, configured, is_batch
-from sqlengine.connectors.registry import declared, delivered, validate
-from sqlengine.functions.library import Library, entry_key, key_of
+from sqlengine.functions.library import Library
+from sqlengine.job_script import Script, apply
 from udf.user import UserFunction
 
 log = logging.getLogger("sqlengine")
 
 # A definition that others can name.
-_DEFINES = re.compile(r"\bCREATE\s+(TABLE|VIEW|FUNCTION)\b", re.IGNORECASE)
+_DEFINES = re.compile(r"\b(CREATE|REPLACE)\s+(TABLE|VIEW|FUNCTION|DATABASE|CATALOG)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -76,33 +63,6 @@ class BoundJob:
     disabled: frozenset[str]
 
 
-@dataclass
-class _Script:
-    """What the statements of one job have said so far."""
-
-    name: str
-    catalog: Catalog
-    settings: dict[str, str]
-    library: Library | None
-    pinned: Mapping[str, str]
-    uploads: Mapping[str, str]
-    bound: list[Sink] = field(default_factory=list)
-    sinks: list[Sink] = field(default_factory=list)
-    objects: list[CatalogObject] = field(default_factory=list)
-    uses: set[Identifier] = field(default_factory=set)
-    modules: dict[str, str] = field(default_factory=dict)
-    functions: dict[str, UserFunction] = field(default_factory=dict)
-
-    def load(self, statement: CreateFunction) -> UserFunction:
-        """What a CREATE FUNCTION names; one module has one content throughout the job."""
-        if self.library is None:
-            raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
-        user = self.library.load(statement, {**self.pinned, **self.modules}, self.uploads)
-        self.modules[key_of(statement)] = user.content
-        self.functions[user.identity] = user
-        return user
-
-
 def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> PlannedJob:
     """Parses, binds and optimises one job. SqlError names the file and the place."""
     script = _run(job, catalog, settings, library)
@@ -120,171 +80,19 @@ def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], librar
     return BoundJob(tuple(script.bound), disabled_passes(script.settings))
 
 
-def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> _Script:
+def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> Script:
     try:
         if library is not None and job.modules:
             catalog = with_functions(catalog, library.pinned(job.modules))
         statements = parse(job.sql, file=job.file)
         if not statements:
             raise JobError("the job has no statement", hint="a job is a text with at least one CREATE or INSERT INTO")
-        script = _Script(job.name, catalog, dict(settings), library, job.modules, job.uploads)
+        script = Script(job.name, catalog, dict(settings), library, job.modules, job.uploads)
         for statement in statements:
-            _apply(script, statement)
+            apply(script, statement)
     except SqlError as error:
         raise error.in_file(job.file) from None
     return script
-
-
-def _apply(script: _Script, statement: Statement) -> None:
-    try:
-        refuse(statement)
-        match statement:
-            case Set() if statement.key is not None:
-                _set(script, statement.key, statement.value or "")
-            case Reset():
-                script.settings.pop(statement.key or "", None)
-            case Use():
-                script.catalog = use(script.catalog, statement)
-            case CreateTable() | CreateView() | CreateFunction():
-                _define(script, statement)
-            case Drop():
-                script.catalog = drop_temporary(script.catalog, statement)
-            case Insert() | StatementSet():
-                _insert(script, statement)
-            case _:
-                kind = type(statement).__name__.upper()
-                raise UnsupportedError(f"{kind} has no place in a job", hint="run it with 'sql run' instead")
-    except SqlError as error:
-        raise error.at(statement.position) from None
-
-
-def _set(script: _Script, key: str, value: str) -> None:
-    if key == "job.state" and value == "keep":
-        raise UnsupportedError(
-            "state cannot be kept over a changed statement yet",
-            hint="without this setting state is kept where nothing below it changed; 'sql validate' shows what is",
-        )
-    script.settings[key] = value
-    if key == RUNTIME_MODE and is_batch(script.settings):
-        hint = "run the script with 'sql run'"
-        raise UnsupportedError("batch mode is not supported for jobs: their input has no end", hint=hint)
-
-
-def use(catalog: Catalog, statement: Use) -> Catalog:
-    """After USE; refuses a catalog or database that does not exist."""
-    name = statement.name
-    if statement.catalog:
-        if all(c != name[0] for c, _ in catalog.databases):
-            raise PlanError(f"catalog '{name[0]}' does not exist", position=statement.position)
-        return catalog.with_use(catalog=name[0])
-    target = (catalog.catalog, name[0]) if len(name) == 1 else (name[0], name[1])
-    if target not in catalog.databases:
-        raise PlanError(f"database '{'.'.join(target)}' does not exist", position=statement.position)
-    return catalog.with_use(catalog=target[0], database=target[1])
-
-
-def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
-    """After DROP of a job's own object. What all share goes with the job that defines it."""
-    held = held_object(catalog, statement)
-    if held is None:
-        if statement.if_exists:
-            return catalog
-        raise UnknownObject(
-            f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist", position=statement.subject
-        )
-    if not held.temporary:
-        raise JobError(
-            f"'{held.name[2]}' belongs to the job that defines it",
-            hint="remove that job ('sql remove JOB'), or use CREATE TEMPORARY for a private object",
-        )
-    return catalog.drop(held.name)
-
-
-def held_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
-    """What DROP names, if it is there."""
-    if statement.kind == "FUNCTION":
-        name = catalog.resolve_function(statement.name, system=statement.system)
-        return catalog.temporary.get(name) or (None if statement.temporary else catalog.objects.get(name))
-    held = catalog.get(statement.name)
-    kinds: dict[str, type[CatalogObject]] = {"TABLE": Table, "VIEW": View}
-    return held if isinstance(held, kinds[statement.kind]) else None
-
-
-def _define(script: _Script, statement: CreateTable | CreateView | CreateFunction) -> None:
-    item = bind(statement, script.catalog, script.settings, job=script.name, load=script.load)
-    assert isinstance(item, Table | View | Function)
-    if isinstance(item, Table):
-        assert isinstance(statement, CreateTable)
-        item = declared(item)
-        _validate(item, statement)
-    script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
-    for expression in expressions_of(statement):
-        _use(script, expression)
-    if not item.temporary:
-        script.objects.append(item)
-
-
-def _validate(table: Table, statement: CreateTable) -> None:
-    """Flink finds a wrong option when the table is used; the author of a job wants to know now, and where it stands. An
-    option of a format is called without the name of the format."""
-    try:
-        validate(table)
-    except OptionError as error:
-        places = {key.removeprefix(f"{table.options.get('format')}."): p for key, p in statement.option_places.items()}
-        raise error.at((dict(statement.option_places) | places).get(error.subject or "")) from None
-
-
-def _insert(script: _Script, statement: Insert | StatementSet) -> None:
-    plans = bind(statement, script.catalog, script.settings, job=script.name)
-    assert isinstance(plans, tuple)
-    disabled = disabled_passes(script.settings)
-    for bound in plans:
-        plan = configured(delivered(bound, script.settings), script.settings)
-        place = len(script.sinks)
-        script.bound.append(plan)
-        optimised = optimize(plan, disabled=disabled)
-        assert isinstance(optimised, Sink)
-        script.sinks.append(Sink(optimised.input, optimised.table, script.name, place))
-    for insert in statement.inserts if isinstance(statement, StatementSet) else (statement,):
-        _use(script, insert.query)
-        script.uses.add(script.catalog.resolve(insert.target))
-
-
-def _use(script: _Script, query: exp.Expression) -> None:
-    """Notes the tables, views and functions that a query names."""
-    script.uses |= _names(query, script.catalog)
-    for function in called(query, script.catalog):
-        script.functions[function.user.identity] = function.user
-        if function.name[:2] == SYSTEM and not function.temporary:
-            script.modules[entry_key(function.display, function.user.place)] = function.user.content
-        elif not function.temporary:
-            script.uses.add(function.name)
-
-
-def expressions_of(statement: CreateTable | CreateView | CreateFunction) -> list[exp.Expression]:
-    """Queries and expressions in a definition."""
-    if isinstance(statement, CreateView):
-        return [statement.query]
-    if isinstance(statement, CreateFunction):
-        return []
-    found = [c.expression for c in statement.columns if c.expression is not None]
-    return [*found, statement.watermark.expression] if statement.watermark else found
-
-
-def called(query: exp.Expression, catalog: Catalog) -> list[Function]:
-    """Functions of users that a query calls."""
-    found = (user_function(call, catalog) for call in query.find_all(exp.Anonymous))
-    return [f for f in found if f is not None]
-
-
-def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
-    """Tables and views that a query names (names of its own CTEs are among them, but stand for no object)."""
-    found = set()
-    for table in query.find_all(exp.Table):
-        parts = tuple(p.name for p in table.parts if isinstance(p, exp.Identifier))
-        if 1 <= len(parts) <= 3:
-            found.add(catalog.resolve(parts))
-    return found
 
 
 # `plan_job`, or what remembers its answers.

@@ -10,8 +10,11 @@ from typing import Protocol
 from sqlglot import exp
 
 from parser import parse_pieces
-from parser.errors import SqlError, UnknownObject, UnsupportedError
+from parser.errors import PlanError, SqlError, UnknownObject, UnsupportedError
 from parser.statements import (
+    Alter,
+    CreateCatalog,
+    CreateDatabase,
     CreateFunction,
     CreateTable,
     CreateView,
@@ -19,6 +22,8 @@ from parser.statements import (
     Drop,
     Explain,
     Insert,
+    Kind,
+    LoadModule,
     Query,
     Reset,
     Set,
@@ -26,21 +31,25 @@ from parser.statements import (
     ShowCreate,
     Statement,
     StatementSet,
+    UnloadModule,
     Use,
+    UseModules,
 )
 from parser.types import Schema
-from planner import bind, optimize
+from planner import bind, bind_create_as, optimize
 from planner.binder.unsupported import refuse
-from planner.catalog import Catalog, Function, Table, View
+from planner.catalog import Catalog, CatalogObject, Function, Table, View
 from planner.delivery import MATERIALIZE
 from planner.logical import Sink
 from planner.merge import Graph, merge
 from planner.optimizer import disabled_passes
 from planner.settings import MINI_BATCH, configured, is_batch
+from sqlengine import modules
 from sqlengine.batch import Batch
+from sqlengine.catalog_changes import after, check_new, refreshed, with_container, without_container
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import declared, delivered
-from sqlengine.describe import describe, describe_function, one_column, show, show_create
+from sqlengine.describe import describe, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
@@ -48,8 +57,9 @@ from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.executors.sources import check_bounded
 from sqlengine.explanation import explain_sinks
 from sqlengine.functions.library import Library
-from sqlengine.planning import called, expressions_of, held_object, use
+from sqlengine.job_script import called, expressions_of, held_object, use
 from sqlengine.results import ResultSink
+from sqlengine.user_functions import altered_function
 from udf.user import UserFunction
 
 SCRIPT = "script"
@@ -108,6 +118,7 @@ class EmbeddedRunner:
                 if not runner.step():
                     self.idle()
             runner.step()
+            runner.outputs.take_place()
             return runner.progress.rows_in
         finally:
             runner.close()
@@ -122,6 +133,7 @@ class Session:
     catalog: Catalog = field(default_factory=Catalog)
     settings: dict[str, str] = field(default_factory=dict)
     library: Library | None = None
+    modules: tuple[str, ...] = (modules.CORE,)
 
     def run(self, text: str, file: str | None = None) -> bool:
         """Runs all statements, also those behind a failing one. True when none failed."""
@@ -144,6 +156,8 @@ class Session:
                 self._query(number, statement)
             case Insert() | StatementSet():
                 self._insert(number, statement)
+            case CreateTable() if statement.query is not None:
+                self._create_as(number, statement)
             case Explain():
                 self._explain(number, statement)
             case Show() | ShowCreate() | Describe():
@@ -162,14 +176,64 @@ class Session:
                 self.settings = {k: v for k, v in self.settings.items() if statement.key and k != statement.key}
             case Use():
                 self.catalog = use(self.catalog, statement)
+            case UseModules() | LoadModule() | UnloadModule():
+                self.modules = modules.after(self.modules, statement)
             case CreateTable() | CreateView() | CreateFunction():
-                self._activate(expressions_of(statement))
-                item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
-                assert isinstance(item, Table | View | Function)
-                item = declared(item) if isinstance(item, Table) else item
-                self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
+                self._create(statement)
+            case CreateDatabase() | CreateCatalog():
+                self.catalog = with_container(self.catalog, statement)
+            case Alter(kind=Kind.FUNCTION):
+                self.catalog = altered_function(self.catalog, statement, self._load)
+            case Alter():
+                self.catalog = after(self.catalog, statement, self._bound_in)
+            case Drop(kind=Kind.DATABASE | Kind.CATALOG):
+                self.catalog = without_container(self.catalog, statement)
             case Drop():
                 self._drop(statement)
+
+    def _create(self, statement: CreateTable | CreateView | CreateFunction) -> None:
+        if isinstance(statement, CreateFunction):
+            item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
+            assert isinstance(item, Function)
+            self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
+            return
+        made = self._bound_in(statement, self.catalog)
+        held = self.catalog.temporary if made.temporary else self.catalog.objects
+        if statement.if_not_exists and isinstance(held.get(made.name), Table | View):
+            return
+        check_new(self.catalog, made, statement.subject or statement.position)
+        self.catalog = refreshed(self.catalog.put(made), made.name, self._bound_in)
+
+    def _bound_in(self, statement: CreateTable | CreateView, catalog: Catalog) -> Table | View:
+        self._activate(expressions_of(statement))
+        item = bind(statement, catalog, self.settings, job=SCRIPT)
+        assert isinstance(item, Table | View)
+        return declared(item) if isinstance(item, Table) else item
+
+    def _split(self, statement: CreateTable) -> Insert:
+        """Creates the table of CREATE TABLE … AS; what is left to do. One that is there already takes the rows."""
+        assert statement.query is not None
+        self._activate([statement.query])
+        settings = {MINI_BATCH: "false", **self.settings}
+        table, insert = bind_create_as(statement, self.catalog, settings, job=SCRIPT)
+        held = self.catalog.permanent(statement.name)
+        if statement.if_not_exists and isinstance(held, Table):
+            return replace(insert, columns=(), places=())
+        if statement.replace:
+            self._make_room(statement, held)
+        self._create(table)
+        return insert
+
+    def _make_room(self, statement: CreateTable, held: CatalogObject | None) -> None:
+        if isinstance(held, Table):
+            self.catalog = self.catalog.drop(held.name)
+        elif not statement.create:
+            name = ".".join(statement.name)
+            hint = "write CREATE OR REPLACE TABLE"
+            raise UnknownObject(f"table '{name}' does not exist", hint=hint, position=statement.position)
+
+    def _create_as(self, number: int, statement: CreateTable) -> None:
+        self._insert(number, self._split(statement))
 
     def _load(self, statement: CreateFunction) -> UserFunction:
         if self.library is None:
@@ -184,8 +248,12 @@ class Session:
 
     def _drop(self, statement: Drop) -> None:
         held = held_object(self.catalog, statement)
-        if held is not None and (held.temporary or not statement.temporary):
-            self.catalog = self.catalog.drop(held.name)
+        if held is not None and held.temporary is statement.temporary:
+            catalog = self.catalog.drop(held.name)
+            self.catalog = refreshed(catalog, held.name, self._bound_in) if isinstance(held, Table | View) else catalog
+        elif held is not None and held.temporary:
+            hint = f"write DROP TEMPORARY {statement.kind.words}"
+            raise PlanError(f"'{statement.name[-1]}' is temporary", hint=hint, position=statement.subject)
         elif not statement.if_exists:
             name = ".".join(statement.name)
             raise UnknownObject(f"{statement.kind.lower()} '{name}' does not exist", position=statement.subject)
@@ -214,17 +282,20 @@ class Session:
         self.output.done(number, f"{rows} rows read")
 
     def _explain(self, number: int, statement: Explain) -> None:
-        text = explain_sinks(self._bound(statement.statement), disabled_passes(self.settings))
+        held, told = self.catalog, statement.statement
+        try:
+            bound = self._bound(self._split(told) if isinstance(told, CreateTable) else told)
+        finally:
+            self.catalog = held
+        text = explain_sinks(bound, disabled_passes(self.settings))
         self._table(number, one_column("result", [text]))
 
     def _show(self, statement: Show | ShowCreate | Describe) -> Batch:
         if isinstance(statement, Describe):
-            if statement.function:
-                return describe_function(self.catalog, statement)
-            return describe(self.catalog, statement.name, statement.subject)
+            return describe(self.catalog, statement)
         if isinstance(statement, ShowCreate):
             return show_create(self.catalog, statement)
-        return show(self.catalog, statement)
+        return show(self.catalog, statement, self.modules)
 
     def _table(self, number: int, rows: Batch) -> None:
         self.output.schema(number, rows.schema)

@@ -19,6 +19,7 @@ from parser.statements import (
 from planner.batch import in_batch
 from planner.binder import calls, json_calls, nested, operators, over, pattern_values, subqueries, watermarks
 from planner.binder.definitions import bind_function, bind_table, bind_view
+from planner.binder.derived import table_of_query
 from planner.binder.emits import check_emitted, emitting
 from planner.binder.inserts import bind_insert
 from planner.binder.relations import bind_query
@@ -31,7 +32,7 @@ from planner.ranking import ranked
 from planner.settings import configured
 from planner.zones import in_zone
 
-__all__ = ["Bound", "bind"]
+__all__ = ["Bound", "bind", "bind_create_as"]
 
 for _module in (operators, calls, json_calls, nested, over, pattern_values, subqueries, watermarks):
     _module.install()
@@ -63,6 +64,16 @@ def bind(
         return tuple(configured(in_zone(s, context.zone), settings) for s in found)
     except RecursionError:
         raise too_deep(statement.position) from None
+
+
+def bind_create_as(
+    statement: CreateTable, catalog: Catalog, settings: Mapping[str, str], *, job: str = ""
+) -> tuple[CreateTable, Insert]:
+    """CREATE TABLE … AS as the two statements that it stands for: the table, then the INSERT of the query."""
+    assert statement.query is not None
+    refuse(statement)
+    plan = _result(Query(statement.query, position=statement.position), Context(catalog, settings, job))
+    return table_of_query(statement, {c.name: c.type for c in plan.schema})
 
 
 def _bind(statement: Statement, context: Context) -> Bound:

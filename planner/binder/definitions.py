@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -14,6 +15,7 @@ from parser.types import INTERVAL_DAY_TIME, Column, DataType, Schema, TimeAttrib
 from parser.writer import write, write_backticked
 from planner.binder import pool
 from planner.binder.calls import function_call
+from planner.binder.derived import expanded
 from planner.binder.relations import bind_query, renamed
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
@@ -25,8 +27,9 @@ from planner.scalar import Literal, Scalar
 def bind_table(statement: CreateTable, context: Context) -> Table:
     """The table, its computed columns and its watermark bound over its own columns."""
     name = context.catalog.resolve(statement.name)
-    if "connector" not in statement.options:
-        raise _no_connector(statement)
+    statement = expanded(statement, context.catalog)
+    if "type" in statement.options and "connector" not in statement.options:
+        raise _type_option(statement)
     types = _declared(statement)
     computed = _computed(statement, types, name, context)
     types |= {n: e.type for n, e in computed}
@@ -47,7 +50,14 @@ def bind_table(statement: CreateTable, context: Context) -> Table:
         statement.temporary,
         partition_keys=_partition_keys(statement),
         texts={c.name: write_backticked(c.expression) for c in statement.columns if c.expression is not None},
+        definition=write(_in_full(statement, name, types)),
     )
+
+
+def _in_full(statement: CreateTable, name: tuple[str, str, str], types: Mapping[str, DataType]) -> CreateTable:
+    """The statement as it can be repeated anywhere: with full name, and the types that its columns have got."""
+    columns = (replace(c, type=types[c.name] if c.type is not None else None) for c in statement.columns)
+    return replace(statement, name=name, columns=tuple(columns), if_not_exists=False, create=True, replace=False)
 
 
 def _partition_keys(statement: CreateTable) -> tuple[str, ...]:
@@ -60,14 +70,9 @@ def _partition_keys(statement: CreateTable) -> tuple[str, ...]:
     return statement.partition_keys
 
 
-def _no_connector(statement: CreateTable) -> PlanError:
-    if "type" in statement.options:
-        hint = "write 'connector' = 'topic' and the options of that connector"
-        return UnsupportedError(
-            "option 'type' is not supported", hint=hint, position=statement.option_places.get("type")
-        )
-    message = f"table '{statement.name[-1]}' has no connector"
-    return PlanError(message, hint="write WITH ('connector' = 'topic', …)", position=statement.position)
+def _type_option(statement: CreateTable) -> PlanError:
+    hint = "write 'connector' = 'topic' and the options of that connector"
+    return UnsupportedError("option 'type' is not supported", hint=hint, position=statement.option_places.get("type"))
 
 
 def _declared(statement: CreateTable) -> dict[str, DataType]:
@@ -170,7 +175,8 @@ def bind_view(statement: CreateView, context: Context) -> View:
     if plan.schema.names != query.names:
         columns = zip(query.names, plan.schema, strict=True)
         plan = Project(plan, tuple((n, pool.column(c.name, c.type)) for n, c in columns))
-    return View(context.catalog.resolve(statement.name), plan, write(statement), statement.temporary)
+    home = (context.catalog.catalog, context.catalog.database)
+    return View(context.catalog.resolve(statement.name), plan, write(statement), statement.temporary, home)
 
 
 def bind_function(statement: CreateFunction, context: Context) -> Function:

@@ -14,9 +14,11 @@ from planner.binder import literals, pool
 from planner.binder.calls import function_call
 from planner.binder.casts import implicit_cast
 from planner.binder.emits import check_emitted, emitting
+from planner.binder.hints import hinted
 from planner.binder.relations import bind_query, unknown_table
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, Scope, did_you_mean
+from planner.binder.sources import check_connector
 from planner.catalog import Table, View
 from planner.logical import Project, Sink
 from planner.scalar import ColumnRef, Scalar
@@ -43,7 +45,7 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
         isinstance(e, ColumnRef) and e.name == n for n, e in items
     )
     plan = query.plan if unchanged else Project(query.plan, items, context.salt(e for _, e in items))
-    return Sink(plan, table, context.job, context.place, statement.on_conflict or "")
+    return Sink(plan, table, context.job, context.place, statement.on_conflict or "", statement.overwrite)
 
 
 def writable(table: Table) -> tuple[Column, ...]:
@@ -55,6 +57,11 @@ def writable(table: Table) -> tuple[Column, ...]:
 def _target(statement: Insert, context: Context) -> Table:
     found = context.catalog.get(statement.target)
     if isinstance(found, Table):
+        found = hinted(found, statement.hints)
+        try:
+            check_connector(found)
+        except PlanError as error:
+            raise error.at(statement.subject or statement.position) from None
         return found
     if isinstance(found, View):
         raise PlanError(f"'{found.name[2]}' is a view, and rows go into tables", position=statement.subject)
@@ -82,7 +89,7 @@ def _targets(statement: Insert, columns: Sequence[Column]) -> list[Column]:
     if not statement.columns:
         return list(columns)
     known = {c.name: c for c in columns}
-    names = [name for (name,) in statement.columns]
+    names = [".".join(name) for name in statement.columns]
     for index, (name, place) in enumerate(zip(names, statement.places, strict=True)):
         if name not in known:
             hint = did_you_mean(name, list(known), "column")

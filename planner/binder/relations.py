@@ -25,6 +25,7 @@ from planner.binder import (
 from planner.binder.aggregate_calls import is_aggregated
 from planner.binder.casts import implicit_cast
 from planner.binder.changelog_functions import bind_changelog_function, is_changelog_function
+from planner.binder.hints import hinted
 from planner.binder.over import OverCalls, with_aliases
 from planner.binder.patterns import bind_match
 from planner.binder.scalars import as_column, as_condition, bind_scalar, qualifiers
@@ -338,17 +339,21 @@ def _table_argument(node: exp.Expression, context: Context) -> Query:
 
 def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     """A common table, a view or a table, and the name by which its columns can be qualified."""
-    if node.args.get("hints"):
-        raise UnsupportedError(
-            "hints of a table are not supported", hint="write the options into CREATE TABLE", position=position_of(node)
-        )
     name = tuple(node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None)
-    if len(name) == 1 and name[0] in context.ctes:
-        return context.ctes[name[0]], name
-    found = context.catalog.get(name)
+    hints = [h for given in node.args.get("hints") or () for h in given.expressions]
+    found = context.ctes.get(name[0]) if len(name) == 1 else None
+    found = found or context.catalog.get(name)
+    if hints and isinstance(found, View | Query):
+        hint = "write them behind the names of its tables"
+        raise PlanError("hints belong to tables, not to queries", hint=hint, position=position_of(node))
+    if isinstance(found, Query):
+        return found, name
     if isinstance(found, Table):
-        return query_of_table(found, context), found.name
+        return query_of_table(hinted(found, hints), context), found.name
     if isinstance(found, View):
+        if found.broken:
+            message = f"the query of view '{found.name[2]}' is not valid any more"
+            raise PlanError(message, detail=found.broken, hint="write ALTER VIEW … AS", position=position_of(node))
         plan = resalted(found.plan, context)
         return Query(plan, plan.schema.names), found.name
     raise unknown_table(name, context, node)

@@ -24,6 +24,7 @@ _queries: dict[tuple[int, str, bool, bool], tuple[Table, Query]] = {}
 def query_of_table(table: Table, context: Context) -> Query:
     """Scan, then computed columns in the order of the declaration, then the watermark, then changes told in full. In batch
     mode there is no watermark, and no column is the time of events more than another."""
+    check_connector(table)
     if context.batch and table.changes:
         raise UnsupportedError(
             f"table '{table.display}' cannot be read in batch mode: its rows change",
@@ -40,6 +41,12 @@ def query_of_table(table: Table, context: Context) -> Query:
         _queries.clear()
     _queries[key] = (table, query)
     return query
+
+
+def check_connector(table: Table) -> None:
+    """A table without a connector can be the base of others (LIKE), but it has no rows."""
+    if "connector" not in table.options:
+        raise PlanError(f"table '{table.display}' has no connector", hint="write WITH ('connector' = 'topic', …)")
 
 
 def _is_normalized(table: Table, context: Context) -> bool:

@@ -310,6 +310,7 @@ class Sink(LogicalPlan):
     job: str = ""
     place: int = 0
     conflict: str = ""
+    overwrite: bool = False
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -333,7 +334,8 @@ class Sink(LogicalPlan):
         if self.table is None:
             return ()
         options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
-        return (".".join(self.table.name), *options, str(self.table.schema))
+        how = ("overwrite",) if self.overwrite else ()
+        return (".".join(self.table.name), *options, str(self.table.schema), *how)
 
     @cached_property
     def target_digest(self) -> str:

@@ -125,3 +125,22 @@ class Changing(Protocol):
 
     def takes(self, table: Table) -> frozenset[RowKind]:
         """The kinds of rows that can be written to the table."""
+
+
+@runtime_checkable
+class Overwriting(Protocol):
+    """What a connector has besides, where INSERT OVERWRITE can put new rows in the place of those that a table holds."""
+
+    overwrites_streams: ClassVar[bool]  # also where the input may have no end
+
+    def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
+        """Opens the table for writing; its rows show once the sink `takes_place`."""
+
+
+@runtime_checkable
+class Replacing(Protocol):
+    """What the sink of INSERT OVERWRITE has besides."""
+
+    def take_place(self) -> None:
+        """Puts all rows that were committed in the place of those that were there. Called once, when the statement has
+        succeeded."""

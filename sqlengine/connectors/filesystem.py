@@ -22,6 +22,7 @@ from parser.errors import ExecutionError, UnsupportedError
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
 from planner.catalog import Table
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
+from sqlengine.connectors.filesystem_overwrite import OverwritingFileSink, complete
 from sqlengine.connectors.filesystem_sink import FileSink
 from sqlengine.connectors.registry import connector, options_of
 from sqlengine.formats.lines import Framed
@@ -54,6 +55,7 @@ class FilesystemConnector:
     }
     needs_format: ClassVar[bool] = True
     accepts_updates: ClassVar[bool] = False
+    overwrites_streams: ClassVar[bool] = False
 
     def source(self, table: Table, environment: Environment) -> Source:
         """ExecutionError where there is nothing at the path."""
@@ -61,15 +63,30 @@ class FilesystemConnector:
         options = options_of(table)
         interval = options["source.monitor-interval"]
         assert interval is None or isinstance(interval, int)
+        complete(_path(table))
         return FileSource(table, _path(table), interval, bool(options["source.follow"]), environment.clock)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
-        _check_format(table)
-        if any(not m.virtual for m in table.metadata):
-            raise UnsupportedError("metadata columns of a file cannot be written", hint="declare them METADATA VIRTUAL")
-        fsync = options_of(table)["sink.fsync"] == "epoch"
-        return FileSink(table, _path(table), environment.writer, fsync=fsync)
+        _check_written(table)
+        complete(_path(table))
+        return FileSink(table, _path(table), environment.writer, fsync=_fsync(table))
+
+    def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
+        """Makes the folder. PlanError where the path is a file."""
+        _check_written(table)
+        complete(_path(table))
+        return OverwritingFileSink(table, _path(table), environment.writer, fsync=_fsync(table))
+
+
+def _check_written(table: Table) -> None:
+    _check_format(table)
+    if any(not m.virtual for m in table.metadata):
+        raise UnsupportedError("metadata columns of a file cannot be written", hint="declare them METADATA VIRTUAL")
+
+
+def _fsync(table: Table) -> bool:
+    return options_of(table)["sink.fsync"] == "epoch"
 
 
 def _check_format(table: Table) -> None:

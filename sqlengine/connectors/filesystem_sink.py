@@ -33,8 +33,7 @@ class FileSink:
     guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool) -> None:
-        if folder.exists() and not folder.is_dir():
-            raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
+        check_folder(table, folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._names = table.physical.names
         self._framing = framing_of(table)
@@ -42,7 +41,7 @@ class FileSink:
         self._fsync = fsync
         self._pending: list[bytes] = []
         self._rows = 0
-        name = _file_name(table, writer)
+        name = file_name(table, writer)
         self._path = folder / f"{name}.{table.options['format']}"
         self._journal = _Journal(folder / f".{name}.journal", fsync=fsync)
         try:
@@ -112,6 +111,12 @@ class FileSink:
     def close(self) -> None:
         os.close(self._file)
         self._journal.close()
+
+
+def check_folder(table: Table, folder: Path) -> None:
+    """PlanError where the path is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
 
 
 class _Journal:
@@ -200,8 +205,13 @@ def _write_all(file: int, data: bytes, offset: int) -> None:
         view, offset = view[done:], offset + done
 
 
-def _file_name(table: Table, writer: str) -> str:
-    """Of its own for each writer and table, since two tables of a graph may write into one folder."""
+def file_name(table: Table, writer: str) -> str:
+    """Without an ending. Of its own for each writer and table, since two tables of a graph may write into one folder."""
     options = "\0".join(f"{k}={v}" for k, v in sorted(table.options.items()))
     own = xxh64_hexdigest("\0".join([writer, *table.name, str(table.physical), options]).encode())
-    return f"part-{re.sub(r'[^A-Za-z0-9_.-]', '-', writer)[:100]}-{own[:8]}"
+    return f"{part_of(writer)}{own[:8]}"
+
+
+def part_of(writer: str) -> str:
+    """How the names of all files of a writer begin."""
+    return f"part-{re.sub(r'[^A-Za-z0-9_.-]', '-', writer)[:100]}-"

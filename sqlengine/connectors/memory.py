@@ -36,6 +36,7 @@ class MemoryConnector:
     keeps_rows: ClassVar[bool] = True
     needs_format: ClassVar[bool] = False
     accepts_updates: ClassVar[bool] = True
+    overwrites_streams: ClassVar[bool] = True
 
     def brings(self, table: Table) -> frozenset[RowKind]:
         mode = options_of(table)["changelog-mode"]
@@ -58,6 +59,9 @@ class MemoryConnector:
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         return MemorySink(table, _find(table, environment), environment.writer)
+
+    def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
+        return OverwritingMemorySink(table, _find(table, environment), environment.writer)
 
 
 def _schema(table: Table, *, written: bool = False) -> Schema:
@@ -137,3 +141,18 @@ class MemorySink:
         return sum(rows.num_rows for rows in pending)
 
     def close(self) -> None: ...
+
+
+class OverwritingMemorySink(MemorySink):
+    """Its rows take the place of the table's once the statement has succeeded; two in one statement set add theirs."""
+
+    def __init__(self, table: Table, held: MemoryTable, writer: str) -> None:
+        self._target, self._run = held, writer
+        super().__init__(table, MemoryTable(), writer)
+
+    def take_place(self) -> None:
+        target = self._target
+        if target.overwritten != self._run:
+            target.rows, target.overwritten = None, self._run
+        if self._held.rows is not None:
+            target.append(self._held.rows)

@@ -10,11 +10,12 @@ from sqlengine.batch import Batch, concat
 @dataclass
 class MemoryTable:
     """Rows in order of arrival, all of one schema. While `open`, more may come: who reads them waits. `epochs`: the last
-    epoch of each writer."""
+    epoch of each writer; `overwritten`: the writer that replaced all rows last."""
 
     rows: Batch | None = None
     open: bool = False
     epochs: dict[str, int] = field(default_factory=dict)
+    overwritten: str | None = None
 
     def append(self, rows: Batch) -> None:
         """More rows, of the same columns."""

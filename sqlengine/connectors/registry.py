@@ -15,9 +15,9 @@ from planner.catalog import MetadataColumn, Table
 from planner.changelog import Changes
 from planner.delivery import Takes, deliver
 from planner.logical import Sink as PlannedSink
-from planner.settings import IDLE_OPTION
+from planner.settings import IDLE_OPTION, RUNTIME_MODE, is_batch
 from sqlengine.batch import RowKind
-from sqlengine.connectors.base import Changing, Connector, Environment, Option, Sink, Source
+from sqlengine.connectors.base import Changing, Connector, Environment, Option, Overwriting, Sink, Source
 from sqlengine.formats.options import did_you_mean, duration, parse_options
 from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
 
@@ -123,11 +123,16 @@ def open_source(table: Table, environment: Environment) -> Source:
         raise _cannot_open(table, "read", error) from None
 
 
-def open_sink(table: Table, environment: Environment) -> Sink:
-    """Opens the table for writing, after `validate`."""
+def open_sink(table: Table, environment: Environment, *, overwrite: bool = False) -> Sink:
+    """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is there."""
     validate(table)
+    found = connector_of(table)
     try:
-        return connector_of(table).sink(table, environment)
+        return (
+            found.overwriting_sink(table, environment)
+            if overwrite and isinstance(found, Overwriting)
+            else found.sink(table, environment)
+        )
     except OSError as error:
         raise _cannot_open(table, "written", error) from None
 
@@ -179,12 +184,30 @@ def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
     those of `planner.delivery.deliver`."""
     if sink.table is None:
         return sink
+    if sink.overwrite:
+        _check_overwriting(sink.table, settings)
     kinds = takes(sink.table)
     mode = Takes.APPEND if kinds == {RowKind.INSERT} else Takes.UPSERT
     if RowKind.UPDATE_BEFORE in kinds:
         found = connector_of(sink.table)
         mode = Takes.ANY if found.accepts_updates and not isinstance(found, Changing) else Takes.RETRACT
     return deliver(sink, mode, RowKind.DELETE in kinds, settings)
+
+
+def _check_overwriting(table: Table, settings: Mapping[str, str]) -> None:
+    found = connector_of(table)
+    if not isinstance(found, Overwriting):
+        raise UnsupportedError(
+            f"INSERT OVERWRITE of table '{table.display}' is not supported",
+            detail=f"connector '{found.name}' only adds rows",
+            hint="write INSERT INTO",
+        )
+    if not found.overwrites_streams and not is_batch(settings):
+        raise PlanError(
+            f"INSERT OVERWRITE of table '{table.display}' needs batch mode",
+            detail="a stream has no end at which its rows could replace the others",
+            hint=f"SET '{RUNTIME_MODE}' = 'batch'",
+        )
 
 
 def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:

@@ -15,7 +15,7 @@ from planner.chunked import Chunked
 from planner.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.base import Environment, Replacing, Sink
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
@@ -77,14 +77,14 @@ class Outputs:
         for name in sorted(n for n in plan.sinks.difference(self._sinks) if n in plan.sinks and n not in self.running):
             sink = plan.sinks[name]
             if sink.sink.table is not None:
-                sinks[name] = self._open(sink.sink.table)
+                sinks[name] = self._open(sink.sink.table, sink.sink.overwrite)
             elif self._result is not None:
                 sinks[name] = self._result
         return sinks
 
-    def _open(self, table: Table) -> Sink:
+    def _open(self, table: Table, overwrite: bool) -> Sink:
         try:
-            return open_sink(table, self._environment)
+            return open_sink(table, self._environment, overwrite=overwrite)
         except SqlError as error:
             if not self._recovering:
                 raise
@@ -153,6 +153,12 @@ class Outputs:
         for name, error in self.refused.items():
             if name in plan.sinks:
                 raise SinkFailed(plan.sinks[name], error)
+
+    def take_place(self) -> None:
+        """All statements have succeeded: what INSERT OVERWRITE has written replaces what was there."""
+        for sink in self.running.values():
+            if isinstance(sink, Replacing):
+                sink.take_place()
 
     def close(self) -> None:
         for sink in self.running.values():

@@ -86,6 +86,8 @@ class ScriptRunner:
         """Runs until all sources are read to their end, if they have one; gives the number of rows read. UnsupportedError
         for what Spark cannot run, RowsFailed for a row in error unless 'job.on-error' sets it aside."""
         _refuse_users(sinks)
+        if any(s.overwrite for s in sinks):
+            raise UnsupportedError("INSERT OVERWRITE is not supported on Spark", hint="leave out --on spark")
         plan = lower(merge(Graph(), {sinks[0].job: sinks}))
         cut = cut_plan(plan)
         tick_s = TICK_S if _waits(cut, self._patterns) else None

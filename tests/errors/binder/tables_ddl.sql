@@ -1,4 +1,3 @@
-CREATE TABLE x (a INT) WITH ('format' = 'json');
 CREATE TABLE x (a INT, c AS b + 1) WITH ('connector' = 'topic');
 CREATE TABLE x (a INT, c AS a + 1, d AS c + 1) WITH ('connector' = 'topic');
 CREATE TABLE x (a INT, c AS SUM(a)) WITH ('connector' = 'topic');

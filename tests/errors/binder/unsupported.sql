@@ -1,4 +1,4 @@
 SELECT k FROM e, UNNEST(ARRAY[1], ARRAY[2]) AS t (x, y);
 SELECT k FROM e RIGHT JOIN UNNEST(ARRAY[1, 2]) AS t (x) ON TRUE;
 SELECT k FROM e, LATERAL TABLE(f(k)) AS t (x);
-SELECT k FROM e /*+ OPTIONS('a' = 'b') */;
+SELECT k FROM v /*+ OPTIONS('a' = 'b') */;

@@ -1,0 +1,34 @@
+"""Hints of a table: /*+ OPTIONS('key' = 'value') */ gives it other options for one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError
+from planner.catalog import Table
+
+# Hints of Flink about how a join is made or where state goes: they change no result, and nothing here.
+_WITHOUT_EFFECT = frozenset("BROADCAST SHUFFLE_HASH SHUFFLE_MERGE NEST_LOOP MULTI_JOIN LOOKUP STATE_TTL".split())
+
+
+def hinted(table: Table, hints: Iterable[exp.Expression]) -> Table:
+    """The table with the options of its hints: those of the first OPTIONS count. PlanError for a hint that Flink does not
+    know."""
+    found: dict[str, str] = {}
+    for hint in hints:
+        if hint.name == "OPTIONS":
+            found = _options(hint) | found
+        elif hint.name not in _WITHOUT_EFFECT:
+            raise PlanError(f"unknown hint '{hint.name}'", hint="OPTIONS is there", position=position_of(hint))
+    return replace(table, options={**table.options, **found}) if found else table
+
+
+def _options(hint: exp.Expression) -> dict[str, str]:
+    if not hint.expressions or not all(isinstance(e, exp.EQ) for e in hint.expressions):
+        where = position_of(hint)
+        raise PlanError("OPTIONS takes 'key' = 'value'", hint="write /*+ OPTIONS('key' = 'value') */", position=where)
+    return {e.this.name: e.expression.name for e in hint.expressions}

@@ -1,0 +1,111 @@
+"""INSERT OVERWRITE into a folder: the new files take the place of all others, at once and only when the statement has
+succeeded.
+
+Rows are written into a hidden folder inside. At the end a hidden list says which files go and which come; from the
+moment when the list is there, the new files count. Whoever opens the folder next completes what a crash has left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.connectors.filesystem_sink import FileSink, check_folder, file_name, part_of
+
+_LIST = ".overwrite-"
+
+
+class _Exchange(msgspec.Struct):
+    """Names in the folder: the hidden folder, which of its files come, and which files and folders go."""
+
+    staging: str
+    comes: list[str]
+    goes: list[str]
+
+
+class OverwritingFileSink:
+    """As FileSink, into the hidden folder until `take_place`. Files of the same run stay: several statements of one set
+    may write into the folder."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool) -> None:
+        check_folder(table, folder)
+        self._folder = folder
+        self._own = part_of(writer)
+        name = file_name(table, writer)
+        self._staging = folder / f".staging-{name}"
+        self._list = folder / f"{_LIST}{name}"
+        self._sink = FileSink(table, self._staging, writer, fsync=fsync)
+
+    def last_epoch(self) -> int | None:
+        return self._sink.last_epoch()
+
+    def write(self, batch: Batch) -> None:
+        self._sink.write(batch)
+
+    def commit(self, epoch: int) -> int:
+        return self._sink.commit(epoch)
+
+    def take_place(self) -> None:
+        """See `Replacing`."""
+        comes = [p.name for p in sorted(self._staging.glob("part-*")) if p.stat().st_size]
+        visible = (n for n in sorted(os.listdir(self._folder)) if n[0] not in "._")
+        goes = [n for n in visible if not n.startswith(self._own)]
+        exchange = _Exchange(self._staging.name, comes, goes)
+        for name in comes:
+            _sync(self._staging / name)
+        _write_whole(self._list, msgspec.json.encode(exchange))
+        complete(self._folder)
+
+    def close(self) -> None:
+        self._sink.close()
+        if not self._list.exists():  # what has not taken its place never will
+            shutil.rmtree(self._staging, ignore_errors=True)
+
+
+def complete(folder: Path) -> None:
+    """Does what lists in the folder say and was not done yet: anything of it may have been done before."""
+    for entry in sorted(folder.glob(f"{_LIST}*")) if folder.is_dir() else ():
+        if not entry.name.endswith(".new"):
+            _carry_out(folder, entry)
+
+
+def _carry_out(folder: Path, entry: Path) -> None:
+    exchange = msgspec.json.decode(entry.read_bytes(), type=_Exchange)
+    staging = folder / exchange.staging
+    for name in exchange.comes:
+        if (staging / name).exists():
+            os.replace(staging / name, folder / name)
+    for name in exchange.goes:
+        _remove(folder / name)
+        _remove(folder / f".{Path(name).stem}.journal")
+    shutil.rmtree(staging, ignore_errors=True)
+    entry.unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_bytes(data)
+    _sync(fresh)
+    os.replace(fresh, path)
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

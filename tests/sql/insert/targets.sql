@@ -1,0 +1,24 @@
+CREATE TABLE o (a INT, b STRING) WITH ('connector' = 'filesystem', 'path' = '${OUT}/o1', 'format' = 'json');
+INSERT OVERWRITE o VALUES (1, 'x');
+EXPLAIN INSERT OVERWRITE o VALUES (1, 'x');
+CREATE TABLE bh (a INT, r ROW<x INT, y STRING>) WITH ('connector' = 'blackhole');
+INSERT OVERWRITE bh (a) VALUES (1);
+INSERT INTO bh (r.x) VALUES (1);
+INSERT INTO bh (r.x, r.y) VALUES (1, 'a');
+INSERT INTO bh (a, r.x) VALUES (1, 2);
+INSERT INTO o /*+ OPTIONS('path' = '${OUT}/o2') */ VALUES (5, 'other');
+CREATE TABLE o2 WITH ('path' = '${OUT}/o2') LIKE o;
+SELECT * FROM o2;
+SELECT * FROM o /*+ OPTIONS('path' = '${OUT}/o2') */;
+INSERT INTO o /*+ OPTIONS('connector' = 'blackhole') */ VALUES (5, 'other');
+INSERT INTO o /*+ OPTIONS('nope' = 'blackhole') */ VALUES (5, 'other');
+INSERT INTO o /*+ NO_HINT('nope' = 'blackhole') */ VALUES (5, 'other');
+INSERT INTO o /*+ OPTIONS('path' = '${OUT}/o2', 'path' = '${OUT}/o3') */ VALUES (6, 'other');
+INSERT INTO o /*+ OPTIONS('path' = '${OUT}/o2'), OPTIONS('path' = '${OUT}/o3') */ VALUES (7, 'other');
+INSERT INTO o /*+ BROADCAST(x) */ VALUES (8, 'h');
+INSERT INTO o /*+ OPTIONS() */ VALUES (8, 'h');
+SELECT * FROM o;
+-- rowsort
+SELECT * FROM o2;
+SELECT o.a FROM o /*+ OPTIONS('path' = '${OUT}/o3') */ AS o;
+SELECT * FROM o /*+ OPTIONS('nope' = 'x') */;
