@@ -55,7 +55,7 @@ def check_origin(name: str, held: Job | None, request: Request) -> None:
 
 
 def full_name(name: Identifier) -> str:
-    return ".".join(name)
+    return ".".join(name).rstrip(".")
 
 
 def used_by(objects: Collection[str], jobs: Iterable[Job], but: Collection[str] = ()) -> dict[str, list[str]]:

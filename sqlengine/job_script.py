@@ -248,7 +248,10 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
     except OptionError as error:
         if statement is None:
             raise
-        places = {key.removeprefix(f"{table.options.get('format')}."): p for key, p in statement.option_places.items()}
+        prefix = f"{table.options.get('format')}."
+        places = {key.removeprefix(prefix): p for key, p in statement.option_places.items()}
+        if "type" in places:
+            places.setdefault("connector", places["type"])
         raise error.at((dict(statement.option_places) | places).get(error.subject or "")) from None
 
 

@@ -27,9 +27,7 @@ from planner.scalar import Literal, Scalar
 def bind_table(statement: CreateTable, context: Context) -> Table:
     """The table, its computed columns and its watermark bound over its own columns."""
     name = context.catalog.resolve(statement.name)
-    statement = expanded(statement, context.catalog)
-    if "type" in statement.options and "connector" not in statement.options:
-        raise _type_option(statement)
+    statement = expanded(replace(statement, options=_options(statement.options)), context.catalog)
     types = _declared(statement)
     computed = _computed(statement, types, name, context)
     types |= {n: e.type for n, e in computed}
@@ -70,9 +68,11 @@ def _partition_keys(statement: CreateTable) -> tuple[str, ...]:
     return statement.partition_keys
 
 
-def _type_option(statement: CreateTable) -> PlanError:
-    hint = "write 'connector' = 'topic' and the options of that connector"
-    return UnsupportedError("option 'type' is not supported", hint=hint, position=statement.option_places.get("type"))
+def _options(options: Mapping[str, str]) -> Mapping[str, str]:
+    """RSQLDB names the connector by 'type'."""
+    if "type" not in options or "connector" in options:
+        return dict(options)
+    return {"connector" if k == "type" else k: v for k, v in options.items()}
 
 
 def _declared(statement: CreateTable) -> dict[str, DataType]:

@@ -8,20 +8,29 @@ from dataclasses import replace
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from planner.catalog import Table
 
 # Hints of Flink about how a join is made or where state goes: they change no result, and nothing here.
 _WITHOUT_EFFECT = frozenset("BROADCAST SHUFFLE_HASH SHUFFLE_MERGE NEST_LOOP MULTI_JOIN LOOKUP STATE_TTL".split())
 
 
-def hinted(table: Table, hints: Iterable[exp.Expression]) -> Table:
+# Options that say which kinds of rows a table gives; that is settled when the table is defined.
+_OF_KINDS = ("connector", "format", "changelog-mode", "upsert")
+
+
+def hinted(table: Table, hints: Iterable[exp.Expression], *, read: bool = False) -> Table:
     """The table with the options of its hints: those of the first OPTIONS count. PlanError for a hint that Flink does not
-    know."""
+    know. `read`: the table is one that a query reads."""
     found: dict[str, str] = {}
     for hint in hints:
         if hint.name == "OPTIONS":
             found = _options(hint) | found
+            fixed = next((k for k in found if read and k in _OF_KINDS), None)
+            if fixed is not None:
+                hint_text = "write CREATE TABLE … LIKE with the option"
+                message = f"option '{fixed}' of a table that is read is not supported in a hint"
+                raise UnsupportedError(message, hint=hint_text, position=position_of(hint))
         elif hint.name not in _WITHOUT_EFFECT:
             raise PlanError(f"unknown hint '{hint.name}'", hint="OPTIONS is there", position=position_of(hint))
     return replace(table, options={**table.options, **found}) if found else table

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError, UnknownObject, UnsupportedError
+from parser.errors import PlanError, UnknownObject
 from parser.types import Column, DataType, Schema
 from planner.binder import (
     aggregates,
@@ -341,15 +341,15 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     """A common table, a view or a table, and the name by which its columns can be qualified."""
     name = tuple(node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None)
     hints = [h for given in node.args.get("hints") or () for h in given.expressions]
-    found = context.ctes.get(name[0]) if len(name) == 1 else None
-    found = found or context.catalog.get(name)
+    common = context.ctes.get(name[0]) if len(name) == 1 else None
+    found = common or context.catalog.get(name)
     if hints and isinstance(found, View | Query):
         hint = "write them behind the names of its tables"
         raise PlanError("hints belong to tables, not to queries", hint=hint, position=position_of(node))
     if isinstance(found, Query):
         return found, name
     if isinstance(found, Table):
-        return query_of_table(hinted(found, hints), context), found.name
+        return query_of_table(hinted(found, hints, read=True), context), found.name
     if isinstance(found, View):
         if found.broken:
             message = f"the query of view '{found.name[2]}' is not valid any more"

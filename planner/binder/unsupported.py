@@ -113,8 +113,6 @@ def _of_table(statement: CreateTable) -> Iterator[tuple[str, str, Position | Non
     if statement.distribution is not None:
         hint = "set 'key.fields' of a topic to choose the shard of a row"
         yield "DISTRIBUTED", hint, statement.distribution.position
-    if statement.system_time:
-        yield "PERIOD FOR SYSTEM_TIME", "leave it out", None
     if not statement.columns and statement.like is None and statement.query is None:
         yield "CREATE TABLE without columns", "declare them", None
     yield from _of_parts(statement)

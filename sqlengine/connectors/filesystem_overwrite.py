@@ -54,6 +54,11 @@ class OverwritingFileSink:
 
     def take_place(self) -> None:
         """See `Replacing`."""
+        self.announce()
+        complete(self._folder)
+
+    def announce(self) -> None:
+        """Writes the list: from now on the new files count."""
         comes = [p.name for p in sorted(self._staging.glob("part-*")) if p.stat().st_size]
         visible = (n for n in sorted(os.listdir(self._folder)) if n[0] not in "._")
         goes = [n for n in visible if not n.startswith(self._own)]
@@ -61,7 +66,6 @@ class OverwritingFileSink:
         for name in comes:
             _sync(self._staging / name)
         _write_whole(self._list, msgspec.json.encode(exchange))
-        complete(self._folder)
 
     def close(self) -> None:
         self._sink.close()

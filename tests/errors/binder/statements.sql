@@ -20,7 +20,6 @@ CREATE TABLE t (a INT) DISTRIBUTED BY (a) INTO 4 BUCKETS;
 CREATE TABLE t (a INT, UNIQUE (a));
 CREATE TABLE t (a INT, PRIMARY KEY (a));
 CREATE TABLE t (a INT, h VARCHAR HEADER);
-CREATE TABLE t (a INT, PERIOD FOR SYSTEM_TIME) WITH (type = 'jdbc');
 CREATE TABLE t (a INT, b RAW('x', 'y')) WITH ('connector' = 'topic');
 CREATE TABLE t (a STRUCTURED<'C', b INT>) WITH ('connector' = 'topic');
 CREATE TABLE t (a ROW<b TIME WITH LOCAL TIME ZONE>) WITH ('connector' = 'topic');

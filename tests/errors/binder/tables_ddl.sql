@@ -7,6 +7,5 @@ CREATE TABLE x (a INT, ts TIMESTAMP(6), WATERMARK FOR ts AS ts) WITH ('connector
 CREATE TABLE x (a INT, ts STRING, WATERMARK FOR ts AS ts) WITH ('connector' = 'topic');
 CREATE TABLE x (a INT, ts TIMESTAMP(3), WATERMARK FOR tts AS ts) WITH ('connector' = 'topic');
 CREATE TABLE x (a INT, ts TIMESTAMP(3), WATERMARK FOR ts AS a) WITH ('connector' = 'topic');
-CREATE TABLE x (a INT) WITH (type = 'rocketmq', topic = 'x');
 CREATE TABLE x (a INT, t TIMESTAMP(3), WATERMARK FOR t AS WITHOFFSET(t)) WITH ('connector' = 'topic');
 CREATE TABLE x (a INT, t TIMESTAMP(3), WATERMARK FOR t AS WITHOFFSET(t, a)) WITH ('connector' = 'topic');

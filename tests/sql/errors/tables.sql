@@ -1,7 +1,5 @@
--- differs: said when the table is made, not when it is read
 CREATE TABLE no_with (id INT);
 SELECT * FROM no_with;
--- differs: said when the table is made, not when it is read
 CREATE TABLE no_connector (id INT) WITH ('format' = 'json');
 SELECT * FROM no_connector;
 CREATE TABLE unknown_connector (id INT) WITH ('connector' = 'no-such-connector');
