@@ -240,8 +240,8 @@ def _alter(script: Script, statement: Alter) -> None:
 
 def _validate(table: Table, statement: CreateTable | None) -> None:
     """Flink finds a wrong option when the table is used; the author of a job wants to know now, and where it stands. An
-    option of a format is called without the name of the format. A table without a connector is one for LIKE."""
-    if "connector" not in table.options:
+    option of a format is called without the name of the format. A table without any option is one for LIKE."""
+    if not table.options:
         return
     try:
         validate(table)
