@@ -26,6 +26,7 @@ from parser.statements import (
 )
 from planner import bind, bind_create_as, optimize
 from planner.binder.calls import user_function
+from planner.binder.sources import check_connector
 from planner.binder.unsupported import refuse
 from planner.catalog import (
     DEFAULT_DATABASE,
@@ -243,6 +244,7 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
     option of a format is called without the name of the format. A table without any option is one for LIKE."""
     if not table.options:
         return
+    check_connector(table)
     try:
         validate(table)
     except OptionError as error:
