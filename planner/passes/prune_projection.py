@@ -28,9 +28,7 @@ def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
         return node
     if isinstance(node, Project):
         return _project(node, wanted)
-    node = node.pruned(wanted)
-    if isinstance(node, Over) and not node.calls:  # as in Flink: its rows are those of its input
-        return _prune(node.input, wanted)
+    node = node if isinstance(node, Over) else node.pruned(wanted)
     read = [node.reads(wanted, port) for port in range(len(node.inputs))]
     below = [_prune(source, names) for source, names in zip(node.inputs, read, strict=True)]
     if node.whole or (isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)):
@@ -39,11 +37,20 @@ def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
 
 
 def _project(node: Project, wanted: Names) -> LogicalPlan:
+    if isinstance(node.input, Over):
+        node = _without_calls(node, node.input)
     kept = tuple((n, e) for n, e in node.items if n in wanted)
     if not kept:  # a batch without columns would lose its number of rows
         kept = (next((i for i in node.items if is_column(i[1])), node.items[0]),)
     pruned = node if len(kept) == len(node.items) else replace(node, items=kept)
     return pruned.with_inputs([_prune(node.input, pruned.reads(wanted | {kept[0][0]}, 0))])
+
+
+def _without_calls(node: Project, over: Over) -> Project:
+    """As in Flink a call of OVER goes where a projection above it does not name it, and with the last one the operation,
+    which drops late rows; not where something else keeps the two apart, such as a filter."""
+    left = over.pruned(node.reads(frozenset(node.schema.names), 0))
+    return replace(node, input=left if left.calls else over.input)
 
 
 def _narrowed(below: LogicalPlan, read: Names) -> LogicalPlan:

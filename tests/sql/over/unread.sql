@@ -1,0 +1,14 @@
+SET 'pipeline.auto-watermark-interval' = '0';
+-- OVER drops late rows. Where nobody reads its results Flink leaves it out, if a projection alone stands above it.
+CREATE TABLE e (ts TIMESTAMP(3), k STRING, v INT, w DECIMAL(8, 2), ok BOOLEAN, WATERMARK FOR ts AS ts)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/events.json', 'format' = 'json');
+CREATE VIEW o AS SELECT ts, k, v, w, COUNT(v) OVER (ORDER BY ts) AS n, SUM(w) OVER (ORDER BY ts) AS s FROM e;
+SELECT ts, v FROM o;
+SELECT ts, n FROM o;
+SELECT ts, v FROM o WHERE w > 0;
+SELECT ts, COUNT(*) AS n FROM o GROUP BY ts;
+SELECT COUNT(*) AS n FROM o;
+SELECT ts, v FROM o UNION ALL SELECT ts, v FROM e WHERE v = 77;
+SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE o, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
+SELECT ts, SUM(v) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x FROM o;
+SELECT k, MAX(v) AS m FROM o GROUP BY k;
