@@ -25,6 +25,7 @@ from udf.aggregates import is_aggregate
 P = TypeVar("P", bound=LogicalPlan)
 
 _MOST = 2**31 - 1
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -47,7 +48,7 @@ def ranked(plan: P) -> P:
 def _rewritten(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, Filter):
         return node
-    for name in sorted({c.name for part in conjuncts(node.predicate) for c in _columns(part)}):
+    for name in sorted({c.name for part in conjuncts(node.predicate) for c in _columns(_positive(part))}):
         found = _numbered(node.input, name)
         if found is not None:
             over, chain = found
@@ -80,7 +81,7 @@ def _numbered(plan: LogicalPlan, column: str) -> tuple[Over, list[LogicalPlan]] 
 def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) -> LogicalPlan:
     bounds, rest = _Bounds(), []
     for part in conjuncts(node.predicate):
-        narrowed = _narrowed(bounds, part, column)
+        narrowed = _narrowed(bounds, _positive(part), column)
         if narrowed is None:
             rest.append(part)
         else:
@@ -101,6 +102,14 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
     for above in reversed(chain):
         plan = above.with_inputs((plan,))
     return replace(node, input=plan, predicate=conjunction(rest)) if rest else plan
+
+
+def _positive(part: Scalar) -> Scalar:
+    """NOT of a comparison as the comparison that it is; a rank is never NULL."""
+    if not isinstance(part, Call) or part.function != "NOT" or not isinstance(part.args[0], Call):
+        return part
+    inner = part.args[0]
+    return replace(inner, function=_NEGATED[inner.function]) if inner.function in _NEGATED else part
 
 
 def _check_rank(over: Over, bounds: _Bounds) -> None:

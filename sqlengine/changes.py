@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, Identifier, same_definition
+from planner.logical import Sink
 from planner.merge import Graph
 from sqlengine.jobs import Job, Origin
 from sqlengine.planning import JobText, PlannedJob
@@ -27,7 +28,9 @@ class Request:
 
 @dataclass(frozen=True)
 class StateReport:
-    """What becomes of one stateful operator of a replaced job: 'kept', 'new' or 'reset' (its old rows are dropped)."""
+    """What becomes of one stateful operator of a replaced job: 'kept', 'new' or 'reset' (its old rows are dropped). Of the
+    rows in a table with a primary key behind one that is reset 'left': those that the new version never replaces, as of
+    ranks that it no longer has, stay as the old one wrote them."""
 
     operator: str
     outcome: str
@@ -108,4 +111,13 @@ def state_report(old: Graph, new: Graph, job: str, was: str | None = None) -> tu
         plan = new.nodes[node].plan
         outcome = "kept" if node in before else "reset" if before else "new"
         report.append(StateReport(f"{type(plan).__name__} {plan.label}", outcome))
+    if any(r.outcome == "reset" for r in report):
+        report += [StateReport(f"the rows in {name}", "left") for name in _updated(new, job)]
     return tuple(report)
+
+
+def _updated(graph: Graph, job: str) -> list[str]:
+    """The tables in which the job replaces rows by their primary key."""
+    plans = (graph.nodes[i].plan for i in graph.jobs.get(job, ()))
+    tables = (p.table for p in plans if isinstance(p, Sink) and p.input.changes)
+    return sorted({t.display for t in tables if t is not None and t.primary_key})

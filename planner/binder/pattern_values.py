@@ -202,9 +202,9 @@ class PatternValues:
         kind = timestamp(3).with_nullable(False).as_attribute(TimeAttribute.ROWTIME)
         if node.expressions:
             given = bind_scalar(node.expressions[0], Place(self.asked.context, self._scope, name))
-            if not given.type.is_rowtime:
+            if not (given.type.is_rowtime or (self.asked.context.batch and given.type.is_timestamp)):
                 raise PlanError(f"{name} takes the time attribute of events", position=position_of(node))
-            kind = given.type
+            kind = given.type.as_attribute(TimeAttribute.ROWTIME)
         if self._defined is not None:
             return pool.column(self.asked.time.name, self.asked.time.type)
         return self._value(PatternValue(f"{name}({kind})", "ROWTIME", (), None, kind))

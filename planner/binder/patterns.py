@@ -25,14 +25,14 @@ _MOST = 2**31 - 1
 def bind_match(node: exp.MatchRecognize, query: Query, context: Context) -> Query:
     """The matches in the rows of a query: the columns of PARTITION BY, then the measures. PlanError for clauses that do
     not go together, UnsupportedError for what Flink does not match either."""
-    if query.plan.changes:
+    if query.plan.changes and not context.batch:
         hint = "match before rows are aggregated or joined"
         message = "MATCH_RECOGNIZE takes rows that only come, but those of its input are updated"
         raise PlanError(message, hint=hint, position=position_of(node))
     _check_rows(node)
     place = Place(context, query.scope(()), "MATCH_RECOGNIZE")
     partition = _partition(node, place)
-    order = _order(node, query, place)
+    order = _order(node, query, place, context.batch)
     items = tuple(_items(node.args["pattern"]))
     _check_pattern(items, node)
     columns = input_columns(query.names, query.plan.schema)
@@ -111,7 +111,7 @@ def _partition(node: exp.MatchRecognize, place: Place) -> tuple[ColumnRef, ...]:
     return tuple(found.values())
 
 
-def _order(node: exp.MatchRecognize, query: Query, place: Place) -> tuple[SortKey, ...]:
+def _order(node: exp.MatchRecognize, query: Query, place: Place, batch: bool) -> tuple[SortKey, ...]:
     def column(item: exp.Expression) -> str:
         value = bind_scalar(item, place)
         if not isinstance(value, ColumnRef):
@@ -122,7 +122,7 @@ def _order(node: exp.MatchRecognize, query: Query, place: Place) -> tuple[SortKe
     keys = sort_keys(node.args.get("order"), column)
     position = position_of(node.args.get("order") or node)
     kind = query.plan.schema.type(keys[0].column) if keys else None
-    if kind is None or not (kind.is_rowtime or kind.is_proctime):
+    if kind is None or not (kind.is_rowtime or kind.is_proctime or (batch and kind.is_timestamp)):
         raise PlanError(
             "ORDER BY of MATCH_RECOGNIZE must begin with a time attribute",
             detail=None if kind is None else f"it begins with {keys[0].column}, which is {kind}",

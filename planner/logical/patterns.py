@@ -103,6 +103,11 @@ class MatchRecognize(Stateful):
     position: Position | None = field(default=None, compare=False, repr=False)
 
     @property
+    def by_event(self) -> bool:
+        """Whether rows wait for the watermark (in batch mode for the end, whatever column orders them)."""
+        return not self.input.schema.type(self.order[0].column).is_proctime
+
+    @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
         return (self.input,)
 

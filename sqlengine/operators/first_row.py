@@ -11,6 +11,7 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
+from sqlengine.operators.rank import NUMBER, TOUCHED
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 
@@ -31,12 +32,15 @@ class FirstRowOperator:
         self._counters = context.counters
         schema = self._node.input.schema
         rest = (Column(c.name, c.type.with_nullable(True)) for c in schema.select(self._rest))
-        values = Schema((Column(_TIME, BIGINT), *rest))
+        touched = (Column(TOUCHED, NUMBER),) if self._node.ttl_ms else ()
+        values = Schema((Column(_TIME, BIGINT), *touched, *rest))
         self._table: KeyedTable = context.table(
             "rows", schema.select(self._node.partition), values, self._node.partition
         )
 
     def process(self, port: int, batch: Batch) -> Output:
+        if self._node.ttl_ms:
+            self._table.remove(self._table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
         if batch.num_rows:
             self._keep(batch)
         due = self._table.due(_TIME, batch.watermark)
@@ -62,7 +66,12 @@ class FirstRowOperator:
         index = pa.array(better)
         table.write(slots[better], {n: batch.column(n).take(index) for n in self._rest})
         table.write(slots[better], {_TIME: pa.array(times[better])})
-        table.mark(slots[better])
+        self._touch(batch, slots[better])
+
+    def _touch(self, batch: Batch, slots: IntArray) -> None:
+        if self._node.ttl_ms:
+            self._table.columns[TOUCHED][slots] = batch.proctime
+        self._table.mark(slots)
 
     def _fire(self, batch: Batch, slots: IntArray) -> Batch:
         table = self._table
@@ -70,7 +79,7 @@ class FirstRowOperator:
         columns = {n: table.array(n, slots) for n in self._node.schema.names}
         table.write(slots, {n: pa.nulls(len(slots), c.type) for n, c in columns.items() if n in self._rest})
         table.write(slots, {_TIME: pa.nulls(len(slots), pa.int64())})
-        table.mark(slots)
+        self._touch(batch, slots)
         tick = batch.tick(self._node.schema)
         return replace(
             tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=batch.watermarks_before(times)

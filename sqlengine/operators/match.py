@@ -36,7 +36,7 @@ class MatchOperator:
         self._owner = owner
         self._schema = Schema(tuple(c for c in node.input.schema if c.name in node.columns))
         self._time = node.order[0].column
-        self._by_event = node.input.schema.type(self._time).is_rowtime
+        self._by_event = node.by_event
         self._matcher = Matcher(node, self._emit, self._refuse)
         self._tests = Tests(node, self._matcher.starts(), self._fail)
 

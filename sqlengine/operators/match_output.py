@@ -110,7 +110,7 @@ class Found:
 
     @property
     def _by_event(self) -> bool:
-        return self._node.input.schema.type(self._node.order[0].column).is_rowtime
+        return self._node.by_event
 
     def _order(self, keys: Sequence[pa.Array], count: int) -> IntArray:
         """By the tick at which a match is known, the time of what made it known, and its key."""

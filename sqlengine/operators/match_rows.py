@@ -31,6 +31,7 @@ class RowStore:
         if by_event:
             arriving = Schema((*keys, Column(_ARRIVAL, _NUMBER)))
             self._waiting: KeyedTable = context.table("waiting", arriving, values, self._partition)
+            self._next, self._generation = 0, -1
         self._rows: KeyedTable = context.table("rows", Schema((*keys, Column(_ROW, _NUMBER))), values, self._partition)
 
     # ---- rows that come --------------------------------------------------------------------------------------------
@@ -65,9 +66,12 @@ class RowStore:
         )
 
     def _keep(self, rows: Batch) -> None:
-        live = self._waiting.live()
-        start = 1 + int(self._waiting.columns[_ARRIVAL][live].max(initial=-1))
-        numbers = np.arange(start, start + rows.num_rows)
+        if self._generation != self._waiting.generation:
+            self._generation = self._waiting.generation
+            held = self._waiting.columns[_ARRIVAL][self._waiting.live()]
+            self._next = 1 + int(held.max(initial=-1))
+        numbers = np.arange(self._next, self._next + rows.num_rows)
+        self._next += rows.num_rows
         self._put(self._waiting, rows, numbers)
 
     def _put(self, table: KeyedTable, rows: Batch, numbers: IntArray) -> IntArray:

@@ -124,22 +124,20 @@ class OverOperator:
         """Which rows come before a row of their key with their time or a later one has left: as if each came alone."""
         slots, _ = self._keys.slots_for(key, len(times))
         left: dict[int, int] = {}
-        waits: dict[int, list[int]] = {}
+        came: dict[int, list[int]] = {}
         held, has_left = self._keys.columns[_LEFT], self._keys.columns[_LEFT + "?"]
         groups = self._waiting.groups(key, len(times)).tolist()
         good = np.ones(len(times), np.bool_)
         for i, (slot, time, watermark) in enumerate(
             zip(slots.tolist(), times.tolist(), batch.watermarks().tolist(), strict=True)
         ):
-            if slot not in left:
-                left[slot] = int(held[slot]) if has_left[slot] else _NOTHING_LEFT
-                members = self._waiting.slots(groups[i]) if groups[i] >= 0 else np.empty(0, np.int64)
-                waits[slot] = self._waiting.table.columns[_TIME][members].astype(np.int64).tolist()
-            gone = [t for t in waits[slot] if t <= watermark]
-            left[slot] = max([left[slot], *gone])
+            before = left.get(slot, int(held[slot]) if has_left[slot] else _NOTHING_LEFT)
+            waits = self._waiting.last_until(groups[i], watermark) if groups[i] >= 0 else None
+            gone = [t for t in came.setdefault(slot, []) if t <= watermark]
+            left[slot] = max([before, *gone, *(() if waits is None else (waits,))])
             good[i] = time > left[slot]
             if good[i]:
-                waits[slot].append(time)
+                came[slot].append(time)
         return good
 
     # ---- what they have ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from parser.types import Schema
+from parser.types import BIGINT, Schema
 from planner.logical import Over
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
@@ -29,15 +29,18 @@ from sqlengine.state.rows import COUNT, RowsTable
 
 @dataclass(frozen=True)
 class _Result:
-    """Rows of some partitions in order: their slots, each as often as the row is there, and a column for each call."""
+    """Rows of some partitions in order: their slots, each as often as the row is there, and a column for each call. Of a
+    sum and a mean `counts` tell of how many values: with another number of them they are told anew, as Flink does, though
+    they may be the same."""
 
     slots: IntArray
     columns: list[pa.Array]
+    counts: list[pa.Array]
 
 
 class OverSortedOperator:
-    """For each batch and the partitions that it touches: -D for rows that are gone, the rows that came with the kind with
-    which they came, then -U and +U for the other rows whose values have changed, in order. All rows are state."""
+    """For each batch and the partitions that it touches: -D for rows that are gone, then, in order, the rows that came with
+    the kind with which they came, and -U and +U for the other rows whose values have changed. All rows are state."""
 
     def __init__(self, node: Over) -> None:
         self._node = node
@@ -100,14 +103,16 @@ class OverSortedOperator:
         slots = slots[at]
         rows = in_order(of[at], [b[at] for b in by])
         high = np.arange(len(rows)) if self._node.frame.is_rows else rows.last_peer
-        columns = []
+        columns, counts = [], []
         for call in self._node.calls:
             if call.function in NUMBERING:
                 columns.append(number(call.function, rows))
                 continue
             values = self._rows.arrays(call.arguments, slots)[0] if call.arguments else None
             columns.append(aggregate(call, values, rows.partition, high).cast(call.type.arrow))
-        return _Result(slots, columns)
+            if call.function in ("SUM", "AVG"):
+                counts.append(aggregate(replace(call, function="COUNT", type=BIGINT), values, rows.partition, high))
+        return _Result(slots, columns, counts)
 
     def _tell(self, batch: Batch, before: _Result, after: _Result, came: dict[int, np.int8]) -> Batch | None:
         """The rows that say what has changed. Equal rows are told apart by how many of them came before."""
@@ -116,18 +121,21 @@ class OverSortedOperator:
         there = {key: i for i, key in enumerate(old)}
         told: list[tuple[int, np.int8]] = [(i, DELETE) for i, key in enumerate(old) if key not in places]
         count = len(old)
-        told += [(count + i, came[key[0]]) for i, key in enumerate(new) if key not in there]
         stay = [(there[key], i) for i, key in enumerate(new) if key in there]
-        changed = self._changed(before, after, stay)
-        for (was, now), other in zip(stay, changed.tolist(), strict=True):
-            if other:
+        changed = dict(zip(stay, self._changed(before, after, stay).tolist(), strict=True))
+        for now, key in enumerate(new):
+            was = there.get(key)
+            if was is None:
+                told.append((count + now, came[key[0]]))
+            elif changed[was, now]:
                 told += [(was, UPDATE_BEFORE), (count + now, UPDATE_AFTER)]
         return self._rows_of(batch, before, after, told) if told else None
 
     def _changed(self, before: _Result, after: _Result, stay: list[tuple[int, int]]) -> BoolArray:
         was = pa.array([a for a, _ in stay], pa.int64())
         now = pa.array([b for _, b in stay], pa.int64())
-        old, new = [c.take(was) for c in before.columns], [c.take(now) for c in after.columns]
+        old = [c.take(was) for c in (*before.columns, *before.counts)]
+        new = [c.take(now) for c in (*after.columns, *after.counts)]
         found: BoolArray = differ(old, new, len(stay))
         return found
 

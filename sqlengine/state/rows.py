@@ -5,7 +5,7 @@ other rows of that key; beside it, in memory, an index leads from a key to its r
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -169,6 +169,13 @@ class RowsTable:
                 break
             found += [slot] * int(counts[slot])
         return found[:count]
+
+    def last_until(self, group: int, value: int) -> int | None:
+        """The greatest value of the column that orders a key's rows which is not above `value`; None if all are."""
+        assert isinstance(self._order_by, str)
+        held, column = self._members[group], self.table.columns[self._order_by]
+        at = bisect_right(held, value, key=column.__getitem__)
+        return int(column[held[at - 1]]) if at else None
 
     def beyond(self, group: int, count: int) -> list[int]:
         """The slots of a key's rows behind the first `count`."""

@@ -9,6 +9,10 @@ from sqlengine.jobs import JobState, Origin
 from sqlengine.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, step
 
+BEST = """CREATE TABLE best (place BIGINT, id BIGINT, PRIMARY KEY (place) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = 'best', 'format' = 'json', 'upsert' = 'true');"""
+TOP = """INSERT INTO best SELECT n, id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM events)
+WHERE n <= {}"""
 DIVIDES = "INSERT INTO outs SELECT 'a', 100 / (id - 1) FROM events"
 
 
@@ -23,6 +27,16 @@ def test_a_rename_reports_state_as_kept(tmp_path: Path) -> None:
     assert (outcome.status, outcome.version) == ("renamed", 1)
     assert outcome.state == tuple(StateReport(s.operator, "kept") for s in held)
     assert engine.history("again")[0].file == "again.sql"
+    engine.close()
+
+
+def test_another_bound_of_a_top_n_resets_it_and_leaves_the_ranks_that_are_no_more(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS + BEST)
+    engine.submit("top", TOP.format(3))
+    assert {s.outcome for s in engine.validate("top", TOP.format(3)).state} == {"kept"}
+    report = {s.operator.split(" of ")[0]: s.outcome for s in engine.validate("top", TOP.format(2)).state}
+    assert report == {"Rank 1 to 2 by id DESC AS over$0": "reset", "the rows in best": "left"}
     engine.close()
 
 

@@ -1,0 +1,9 @@
+CREATE TABLE st (sku INT, shop STRING, qty INT, price DECIMAL(6, 2), `at` TIMESTAMP(3)) WITH ('connector' = 'filesystem', 'path' = '${DATA}/stock_changes.json', 'format' = 'debezium-json');
+CREATE TABLE r (id INT, g STRING, b BOOLEAN, i INT, s STRING, d DOUBLE)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/ranked.json', 'format' = 'json');
+SELECT sku, SUM(qty * 0) OVER (PARTITION BY shop ORDER BY price) AS s FROM st;
+SELECT sku, qty, MIN(sku) OVER (ORDER BY qty) AS s FROM st;
+SELECT sku, qty, COUNT(price) OVER (ORDER BY qty ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s FROM st;
+-- differs: Flink gives rows that are equal in the order the number of the last of them as their rank
+SELECT id, RANK() OVER (PARTITION BY g ORDER BY i) AS r1 FROM r;
+SELECT id, MAX(d) OVER (PARTITION BY g ORDER BY i) AS m, FIRST_VALUE(id) OVER (PARTITION BY g ORDER BY i) AS f, LAST_VALUE(id) OVER (PARTITION BY g ORDER BY i) AS la FROM r;
