@@ -28,6 +28,7 @@ SELECT g, COUNT(*) AS c FROM v1 WHERE rn <= 3 GROUP BY g;
 SELECT id, rn * 10 AS x, CAST(rn AS STRING) AS y FROM v1 WHERE rn <= 2;
 SELECT id, CASE rn WHEN 1 THEN 'first' ELSE 'other' END AS w FROM v1 WHERE rn <= 2;
 SELECT DISTINCT g FROM v1 WHERE rn <= 2;
+-- materialized
 SELECT g, id FROM v1 WHERE rn = 1 UNION ALL SELECT g, id FROM v1 WHERE rn = 1 AND g = 'a';
 SELECT g, id FROM v1 WHERE rn <= 2 AND rn >= 1 AND g IN ('a', 'b');
 SELECT g, id FROM v1 WHERE rn = 1 AND NOT b;
