@@ -19,6 +19,8 @@ from sqlengine.state.rows import COUNT, RowsTable
 
 # When a row was put last (ms of processing time).
 TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)
+# What rows of a partition are told apart by that have no other columns: nothing, they are all equal.
+_SAME = Schema((Column("#same", NUMBER),))
 
 # A row that comes or goes: its slot, its kind, its rank.
 _Told = tuple[int, np.int8, int]
@@ -45,7 +47,7 @@ class RankOperator:
         self._counters = context.counters
         schema = self._node.input.schema
         rest, nothing = schema.select(self._rest), Schema(())
-        identity, values = (nothing, rest) if self._grows else (rest, nothing)
+        identity, values = (nothing, rest) if self._grows else (rest if self._rest else _SAME, nothing)
         if self._node.ttl_ms:
             values = Schema((Column(TOUCHED, NUMBER), *values))
         key = schema.select(self._node.partition)
@@ -103,6 +105,7 @@ class RankOperator:
         if self._grows:
             self._put(batch, key, [], rest)
             return np.empty(0, np.int64)
+        rest = rest or [pa.array(np.zeros(batch.num_rows, np.int64))]
         back = takes_back(batch)
         come = np.ones(batch.num_rows, np.bool_) if back is None else ~back
         if come.any():
