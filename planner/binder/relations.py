@@ -17,6 +17,7 @@ from planner.binder import (
     joins,
     laterals,
     ordering,
+    pool,
     refusals,
     set_operations,
     window_groups,
@@ -162,6 +163,7 @@ def _select(node: exp.Select, context: Context) -> Query:
         plan = _where(node, plan, subqueries)
     if node.args.get("joins"):
         plan = intervals.settled(plan)
+    if node.args.get("joins") or subqueries.names:  # a row time that went through a join is none any more
         scope = joins.typed(scope, plan)
     overs = OverCalls(node, context.batch)
     grouping = None
@@ -179,6 +181,8 @@ def _select(node: exp.Select, context: Context) -> Query:
     if grouping is not None:
         plan = grouping.plan(node.args.get("having"))
     plan = overs.plan(subqueries.join(plan))
+    if subqueries.names:
+        values = [_of(plan, v) for v in values]
     if condition is not None:
         plan = Filter(plan, condition, context.salt((condition,)))
     if node.args.get("distinct"):
@@ -186,6 +190,11 @@ def _select(node: exp.Select, context: Context) -> Query:
         return ordered.applied(_distinct(_projected(plan, names, values, context)))
     query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
     return ordered.applied(Query(query.plan, names))
+
+
+def _of(plan: LogicalPlan, value: Scalar) -> Scalar:
+    """A column as it is in `plan`."""
+    return pool.column(value.name, plan.schema.type(value.name)) if isinstance(value, ColumnRef) else value
 
 
 def _check_distinct(ordered: ordering.Ordering) -> None:
