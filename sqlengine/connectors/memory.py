@@ -15,7 +15,7 @@ from parser.types import DataType, Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
-from sqlengine.connectors.memory_tables import MemoryTable
+from sqlengine.connectors.memory_tables import Memory, MemoryTable
 from sqlengine.connectors.registry import connector, options_of
 from sqlengine.formats.options import at_least, boolean, kinds
 
@@ -61,7 +61,7 @@ class MemoryConnector:
         return MemorySink(table, _find(table, environment), environment.writer)
 
     def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
-        return OverwritingMemorySink(table, _find(table, environment), environment.writer)
+        return OverwritingMemorySink(table, _memory(table, environment), environment.writer)
 
 
 def _schema(table: Table, *, written: bool = False) -> Schema:
@@ -70,12 +70,16 @@ def _schema(table: Table, *, written: bool = False) -> Schema:
 
 
 def _find(table: Table, environment: Environment) -> MemoryTable:
+    return _memory(table, environment).table(str(options_of(table)["name"]))
+
+
+def _memory(table: Table, environment: Environment) -> Memory:
     if environment.memory is None:
         raise ServiceError(
             f"table '{table.display}' would be lost with the process",
             hint="a server reads and writes topics: 'connector' = 'topic'",
         )
-    return environment.memory.table(str(options_of(table)["name"]))
+    return environment.memory
 
 
 class MemorySource:
@@ -144,15 +148,23 @@ class MemorySink:
 
 
 class OverwritingMemorySink(MemorySink):
-    """Its rows take the place of the table's once the statement has succeeded; two in one statement set add theirs."""
+    """Its first rows take the place of the table's, since a stream may have no end; two sinks of one run add theirs. Who
+    reads the old rows reads on."""
 
-    def __init__(self, table: Table, held: MemoryTable, writer: str) -> None:
-        self._target, self._run = held, writer
-        super().__init__(table, MemoryTable(), writer)
+    def __init__(self, table: Table, memory: Memory, writer: str) -> None:
+        self._name = str(options_of(table)["name"])
+        self._memory, self._run = memory, writer
+        super().__init__(table, memory.table(self._name), writer)
+
+    def commit(self, epoch: int) -> int:
+        if self.last_epoch() is None:
+            self.take_place()
+        return super().commit(epoch)
 
     def take_place(self) -> None:
-        target = self._target
-        if target.overwritten != self._run:
-            target.rows, target.overwritten = None, self._run
-        if self._held.rows is not None:
-            target.append(self._held.rows)
+        """See `Replacing`: where no row came, the table is empty then."""
+        held = self._memory.table(self._name)
+        if held.overwritten != self._run:
+            held = MemoryTable(open=held.open, epochs=held.epochs, overwritten=self._run)
+            self._memory.tables[self._name] = held
+        self._held = held
