@@ -10,25 +10,35 @@ import logging
 from planner.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.failures import OperatorFailed
-from sqlengine.operators.base import ERROR_PORT, Operator, Output
+from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream
 from sqlengine.operators.dead_letters import dead_letters
 
 log = logging.getLogger("sqlengine")
 
 
-def process(node: PhysicalNode, operator: Operator, stateful: bool, port: int, batch: Batch) -> Output:
+def process(node: PhysicalNode, operator: Operator, stateful: bool, port: int, batch: Batch) -> Stream:
     """The operator's output. OperatorFailed when it raised and rows cannot be told apart."""
+    if not stateful:
+        yield from _contained(node, operator, port, batch)
+        return
     try:
-        return operator.process(port, batch)
+        yield from operator.process(port, batch)
     except Exception as error:
-        if stateful or not batch.num_rows:
+        raise OperatorFailed(node, error) from error
+
+
+def _contained(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> Output:
+    try:
+        return list(operator.process(port, batch))
+    except Exception as error:
+        if not batch.num_rows:
             raise OperatorFailed(node, error) from error
         if batch.num_rows == 1:
             log.exception("%s raised for one row, which becomes a dead letter", subject(node))
             return [(ERROR_PORT, _letter(node, batch, error))]
         half = batch.num_rows // 2
         parts = (batch.slice(0, half), batch.slice(half, batch.num_rows - half))
-        return [out for part in parts for out in process(node, operator, stateful, port, part)]
+        return [out for part in parts for out in _contained(node, operator, port, part)]
 
 
 def _letter(node: PhysicalNode, row: Batch, error: Exception) -> Batch:

@@ -19,6 +19,9 @@ from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output,
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
+# As many rows of one operator may wait for the next ones.
+_ROWS = 1 << 18
+
 SinkWrite = Callable[[str, Batch], None]
 
 
@@ -148,12 +151,19 @@ class EmbeddedExecutor:
         queue: list[tuple[int, str]],
         write: SinkWrite,
     ) -> None:
+        """Takes what waits, first what stands first. Where much comes of a batch, the nodes behind take it as it comes, as
+        if it were of several batches."""
         while queue:
             _, name = heapq.heappop(queue)
             current = self.running[name]
+            rows = 0
             for port, part in waiting.pop(name):
                 done = process(current.node, current.operator, current.context.stateful, port, part)
                 for out_port, result in done:
+                    if rows >= _ROWS:
+                        self._work(source, waiting, queue, write)
+                        rows = 0
+                    rows += result.num_rows
                     if out_port in (ERROR_PORT, GIVE_UP_PORT):
                         self.errors.append((out_port, addressed(result, current.node, self.running[source].node)))
                     else:

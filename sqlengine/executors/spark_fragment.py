@@ -76,7 +76,7 @@ class FragmentOperator:
             self._open(name, context)
         for name, port in self._fragment.elsewhere:
             plan = self._nodes[name].plan
-            self._operators[name].process(port, empty(plan.schema, watermark=MAX_WATERMARK))  # type: ignore[union-attr]
+            list(self._operators[name].process(port, empty(plan.schema, watermark=MAX_WATERMARK)))  # type: ignore[union-attr]
 
     def _open(self, name: str, context: Context) -> None:
         scoped = _Scoped(name, context)
@@ -106,7 +106,7 @@ class FragmentOperator:
         return output
 
     def _process(self, name: str, port: int, batch: Batch) -> Output:
-        output = self._operators[name].process(port, batch)
+        output = list(self._operators[name].process(port, batch))
         if name not in self._idle:
             return output
         return [(to, made.tick(made.schema)) for to, made in output if to not in (ERROR_PORT, GIVE_UP_PORT)]

@@ -7,6 +7,7 @@ it on its buckets, an instance on its shards, a simulation on a clock of its own
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from parser.types import BIGINT, STRING, Column, Schema
@@ -28,6 +29,8 @@ _ADDRESS = ("table", "stored", "source")
 DEAD_LETTER = Schema((*(Column(n, STRING) for n in _SAID), *_FROM, *(Column(n, STRING) for n in _ADDRESS)))
 
 Output = list[tuple[int, Batch]]
+# The same, made as it is asked for: who asks takes all of it before it gives the operator the next batch.
+Stream = Iterable[tuple[int, Batch]]
 
 
 class Context(Protocol):
@@ -57,6 +60,6 @@ class Operator(Protocol):
 
     def open(self, context: Context) -> None: ...
 
-    def process(self, port: int, batch: Batch) -> Output: ...
+    def process(self, port: int, batch: Batch) -> Stream: ...
 
     def close(self) -> None: ...

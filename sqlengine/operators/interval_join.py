@@ -12,7 +12,7 @@ from parser.types import BIGINT, BOOLEAN, Column, Schema
 from planner.logical import IntervalJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, in_pieces, keys_of, none_like
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -72,9 +72,9 @@ class IntervalJoinOperator:
         if self._residual is not None:
             self._residual.open(context)
 
-    def process(self, port: int, batch: Batch) -> Output:
-        pieces = in_pieces(batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows)
-        return [told for piece in pieces for told in self._process(port, piece)]
+    def process(self, port: int, batch: Batch) -> Stream:
+        for piece in in_pieces(batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows):
+            yield from self._process(port, piece)
 
     def _process(self, port: int, piece: Piece) -> Output:
         batch = self._times.advance(port, piece.batch)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from planner.logical import Join, JoinKind
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.changelog import DELETE, INSERT, Kinds, kinds_of, plain, takes_back
 from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, none_like
 from sqlengine.operators.join_state import JoinSide
@@ -40,11 +40,11 @@ class JoinOperator:
         if self._residual is not None:
             self._residual.open(context)
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         for side in self._sides:
             side.expire(batch.proctime)
-        pieces = self._sides[1 - port].matches(batch, self._node.keys(port))
-        return [told for piece in pieces for told in self._process(port, piece)]
+        for piece in self._sides[1 - port].matches(batch, self._node.keys(port)):
+            yield from self._process(port, piece)
 
     def _process(self, port: int, piece: Piece) -> Output:
         batch = piece.batch

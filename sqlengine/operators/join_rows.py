@@ -21,7 +21,7 @@ from sqlengine.state.columns import BoolArray, validity
 from sqlengine.state.rows import RowsTable
 
 # A pair costs 16 bytes, and what its condition or its row needs.
-_PAIRS = 1 << 19
+MOST_PAIRS = 1 << 19
 
 
 class Held(Protocol):
@@ -72,17 +72,42 @@ def keys_of(batch: Batch, keys: Sequence[str], strict: Sequence[int]) -> tuple[l
 
 
 def in_pieces(batch: Batch, keys: Sequence[str], strict: Sequence[int], held: RowsTable) -> Iterator[Piece]:
-    """A batch in pieces of no more than `_PAIRS` pairs (or one row), each looked up when those before it are done: a key
+    """A batch in pieces of no more than `MOST_PAIRS` pairs (or one row), each looked up when those before it are done: a key
     with many rows must not cost memory for its rows times those of the batch."""
     while True:
         arrays, numbers = keys_of(batch, keys, strict)
-        rows, slots, covered = held.first_matches(arrays, len(numbers), _PAIRS)
+        rows, slots, covered = held.first_matches(arrays, len(numbers), MOST_PAIRS)
         if covered == len(numbers):
             yield Piece(batch, numbers[rows], slots)
             return
         end = int(numbers[covered])
         yield Piece(batch.slice(0, end), numbers[rows], slots)
         batch = batch.slice(end, batch.num_rows - end)
+
+
+def few(pairs: int) -> bool:
+    """Whether so many pairs can be held at once."""
+    return pairs <= MOST_PAIRS
+
+
+def cuts(counts: IntArray) -> Iterator[tuple[int, int]]:
+    """Rows with so many pairs each, in consecutive ranges of no more than `MOST_PAIRS` pairs (or one row)."""
+    ends, start = np.cumsum(counts), 0
+    while start < len(counts):
+        before = int(ends[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, before + MOST_PAIRS, side="right")))
+        yield start, end
+        start = end
+
+
+def keyed_pieces(keys: list[pa.Array], num_rows: int, held: RowsTable) -> Iterator[tuple[int, int, IntArray, IntArray]]:
+    """Keys in ranges of no more than `MOST_PAIRS` pairs (or one key): where each begins and ends, and its pairs, of numbers
+    within the range and slots."""
+    start = 0
+    while start < num_rows:
+        rows, slots, covered = held.first_matches([k.slice(start) for k in keys], num_rows - start, MOST_PAIRS)
+        yield start, start + covered, rows, slots
+        start += covered
 
 
 def none_like(rows: IntArray) -> IntArray:

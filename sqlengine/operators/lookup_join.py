@@ -12,9 +12,9 @@ from parser.types import INT, Column, Schema
 from planner.logical import LookupJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.changelog import Kinds, kinds_of, plain, takes_back
-from sqlengine.operators.join_rows import PairCondition, Told, assembled, keys_of, none_like
+from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, in_pieces, none_like
 from sqlengine.state.rows import COUNT, RowsTable
 
 _ONLY = Column("#only", INT.with_nullable(False))
@@ -106,27 +106,25 @@ class LookupJoinOperator:
         if self._residual is not None:
             self._residual.open(context)
 
-    def process(self, port: int, batch: Batch) -> Output:
-        output: Output = []
+    def process(self, port: int, batch: Batch) -> Stream:
         if port == 1:
             if batch.num_rows:
                 self._table.change(batch)
         elif batch.num_rows:
             for part, back in _runs(batch) if self._sent is not None else [(batch, False)]:
-                if back:
-                    self._take_back(part, output)
-                else:
-                    self._meet(part, output)
+                yield from self._take_back(part) if back else self._met(part)
         else:
-            output.append((0, batch.tick(self._node.schema)))
-        return output
+            yield 0, batch.tick(self._node.schema)
 
     def close(self) -> None: ...
 
-    def _meet(self, batch: Batch, output: Output) -> None:
-        keys, numbers = keys_of(batch, self._keys, self._strict)
-        rows, slots = self._table.rows.matches(keys, len(numbers))
-        rows = numbers[rows]
+    def _met(self, batch: Batch) -> Stream:
+        for piece in in_pieces(batch, self._keys, self._strict, self._table.rows):
+            yield from self._meet(piece)
+
+    def _meet(self, piece: Piece) -> Output:
+        output: Output = []
+        batch, rows, slots = piece.batch, piece.rows, piece.slots
         if self._residual is not None and len(rows):
             holds = self._residual.holds(0, batch, rows, self._table, slots, output)
             rows, slots = rows[holds], slots[holds]
@@ -138,17 +136,17 @@ class LookupJoinOperator:
         columns, by, kinds = assembled(0, batch, self._table, told)
         if self._sent is not None:
             self._sent.put(columns, len(by))
-        self._tell(batch, columns, by, kinds, output)
+        return [*output, self._told(batch, columns, by, kinds)]
 
-    def _take_back(self, batch: Batch, output: Output) -> None:
+    def _take_back(self, batch: Batch) -> Output:
         assert self._sent is not None
         columns, by = self._sent.taken(batch)
-        self._tell(batch, columns, by, kinds_of(batch)[by], output)
+        return [self._told(batch, columns, by, kinds_of(batch)[by])]
 
-    def _tell(self, batch: Batch, columns: list[pa.Array], by: IntArray, kinds: Kinds, output: Output) -> None:
+    def _told(self, batch: Batch, columns: list[pa.Array], by: IntArray, kinds: Kinds) -> tuple[int, Batch]:
         made = batch.result(self._node.schema, columns, len(by))
         times = None if batch.row_watermarks is None else batch.row_watermarks[by]
-        output.append((0, replace(made, kinds=plain(kinds), row_watermarks=times)))
+        return 0, replace(made, kinds=plain(kinds), row_watermarks=times)
 
 
 def _runs(batch: Batch) -> Iterator[tuple[Batch, bool]]:

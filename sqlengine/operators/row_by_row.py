@@ -7,12 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from sqlengine.batch import Batch, concat
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output, Stream
+
+# As many rows may be held before they go on.
+_ROWS = 1 << 16
 
 
 class RowByRowOperator:
     """The same operator, so that its rows come as they would if each batch had one. What comes out for a batch is one
-    batch again."""
+    batch again, unless it is long."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -20,17 +23,21 @@ class RowByRowOperator:
     def open(self, context: Context) -> None:
         self.operator.open(context)
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         if not batch.num_rows:
-            return joined(self.operator.process(port, batch))
+            yield from joined(list(self.operator.process(port, batch)))
+            return
         before = batch.watermarks()
-        return joined(
-            [
-                (to, _as_of(made, int(before[i])))
-                for i in range(batch.num_rows)
-                for to, made in self.operator.process(port, batch.slice(i, 1))
-            ]
-        )
+        output: Output = []
+        rows = 0
+        for i in range(batch.num_rows):
+            for to, made in self.operator.process(port, batch.slice(i, 1)):
+                output.append((to, _as_of(made, int(before[i]))))
+                rows += made.num_rows
+                if rows >= _ROWS:
+                    yield from joined(output)
+                    output, rows = [], 0
+        yield from joined(output)
 
     def close(self) -> None:
         self.operator.close()

@@ -13,14 +13,14 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import DELETE, UPDATE_BEFORE, kinds_of, plain
-from sqlengine.operators.join_rows import PairCondition, Told, assembled, none_like
+from sqlengine.operators.join_rows import PairCondition, Told, assembled, keyed_pieces, none_like
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.rows import RowsTable
 
-_TIME, _KIND, _REACHED, _GONE = "#time", "#kind", "#reached", "#gone"
+_TIME, _KIND, _REACHED, _GONE, _UNTIL = "#time", "#kind", "#reached", "#gone", "#until"
 _NUMBER = BIGINT.with_nullable(False)
-_NEVER = np.iinfo(np.int64).min
+_NEVER, _FOR_EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class _Versions:
@@ -34,7 +34,8 @@ class _Versions:
     def open(self, context: Context) -> None:
         key = Schema(tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self._keys)))
         self._rest = tuple(n for n in self.schema.names if n not in self._keys)
-        values = Schema((*self.schema.select(self._rest), Column(_GONE, BOOLEAN.with_nullable(False))))
+        own = (Column(_GONE, BOOLEAN.with_nullable(False)), Column(_UNTIL, _NUMBER))
+        values = Schema((*self.schema.select(self._rest), *own))
         identity = Schema((Column(_TIME, _NUMBER),))
         self.rows = RowsTable(context, "versions", key, identity, values, key.names, order_by=_TIME)
 
@@ -50,12 +51,28 @@ class _Versions:
         values = [batch.column(n) for n in self._rest]
         gone = pa.array(kinds_of(batch) == DELETE)
         keys = [batch.column(k) for k in self._keys]
-        self.rows.put(keys, [pa.array(times)], [*values, gone], batch.num_rows)
+        lasting = pa.array(np.full(batch.num_rows, _FOR_EVER))
+        slots, _ = self.rows.put(keys, [pa.array(times)], [*values, gone, lasting], batch.num_rows)
+        self._end(np.unique(slots))
+
+    def _end(self, slots: IntArray) -> None:
+        """Versions hold until the next one does."""
+        table, (before, behind) = self.rows.table, self.rows.beside(slots)
+        until, times = table.columns[_UNTIL], table.columns[_TIME]
+        ends = behind >= 0
+        until[slots[ends]] = times[behind[ends]]
+        follows = before >= 0
+        until[before[follows]] = times[slots[follows]]
+        table.mark(np.union1d(slots, before[follows]))
 
     def found(self, keys: list[pa.Array], times: IntArray, reached: IntArray) -> IntArray:
         """The slot of the version that held at each time; -1 where there was none, or where none is known any more
         because a later one had held already when the row came."""
-        rows, slots = self.rows.matches(keys, len(times))
+        parts = keyed_pieces(keys, len(times), self.rows)
+        found = [self._latest(times[a:b], reached[a:b], rows, slots) for a, b, rows, slots in parts]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _latest(self, times: IntArray, reached: IntArray, rows: IntArray, slots: IntArray) -> IntArray:
         since = self.rows.table.columns[_TIME][slots].astype(np.int64, copy=False)
         result = np.full(len(times), -1)
         held = since <= np.maximum(times, reached)[rows]
@@ -70,17 +87,7 @@ class _Versions:
 
     def forget(self, watermark: int) -> None:
         """Versions that no row in time can ask for: all but the latest of those that hold already."""
-        table = self.rows.table
-        due = table.due(_TIME, watermark)
-        if len(due) < 2:
-            return
-        due = table.in_order(due, _TIME)
-        keys = [table.array(n, due) for n in self.rows.key.names]
-        groups = self.rows.groups(keys, len(due))
-        _, last = np.unique(groups[::-1], return_index=True)
-        outdated = np.ones(len(due), np.bool_)
-        outdated[len(due) - 1 - last] = False
-        self.rows.drop(due[outdated])
+        self.rows.drop(self.rows.table.due(_UNTIL, watermark))
 
 
 class TemporalJoinOperator:

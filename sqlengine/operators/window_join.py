@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +11,8 @@ import pyarrow as pa
 from planner.logical import JoinKind, WindowJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
-from sqlengine.operators.join_rows import PairCondition
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.join_rows import PairCondition, cuts, few
 from sqlengine.operators.late_rows import LateRows
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.window_rows import WindowRows
@@ -53,37 +53,70 @@ class WindowJoinOperator:
         if self._residual is not None:
             self._residual.open(context)
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         batch = self._times.advance(port, batch)
         output: Output = []
         if batch.num_rows:
             self._sides[port].add(batch, self._clock.before(batch), output)
+        yield from output
         due = [side.due(self._clock.now(batch)) for side in self._sides]
-        tick = batch.tick(self._node.schema)
-        if not len(due[0]) and not len(due[1]):
-            return [*output, (0, tick)]
-        result = self._fire(batch, due, output)
-        for side, slots in zip(self._sides, due, strict=True):
-            side.table.remove(slots)
-        return [*output, (0, result)]
+        parts = list(self._parts(due))
+        for number, part in enumerate(parts, 1):
+            yield from self._fire(batch, part, last=number == len(parts))
+            for side, slots in zip(self._sides, part, strict=True):
+                side.table.remove(slots)
+        if not parts:
+            yield 0, batch.tick(self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(*(side.earliest() for side in self._sides))
 
     def close(self) -> None: ...
 
-    def _fire(self, batch: Batch, due: Sequence[IntArray], output: Output) -> Batch:
-        pairs = self._matches(due)
-        if self._residual is not None and len(pairs.left):
-            schema = self._node.left.schema
-            columns = tuple(self._sides[0].column(n, due[0]) for n in schema.names)
-            rows = batch.result(schema, columns, len(due[0]))
-            held = self._residual.holds(0, rows, pairs.left, self._sides[1], due[1][pairs.right], output)
-            pairs = _Pairs(pairs.left[held], pairs.right[held])
-        return self._told(batch, due, self._kept(pairs, len(due[0]), len(due[1])))
+    def _parts(self, due: Sequence[IntArray]) -> Iterator[list[IntArray]]:
+        """The rows that are due: all at once, or window by window where they may be too many pairs."""
+        fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
+        times = np.unique(np.concatenate(fires))
+        if few(len(due[0]) * len(due[1])):
+            times = times[-1:]
+        start = [0, 0]
+        for time in times.tolist():
+            ends = [int(np.searchsorted(f, time, "right")) for f in fires]
+            yield [slots[a:b] for slots, a, b in zip(due, start, ends, strict=True)]
+            start = ends
 
-    def _matches(self, due: Sequence[IntArray]) -> _Pairs:
-        """Pairs of rows that are equal in all columns by which the sides are joined."""
+    def _fire(self, batch: Batch, due: Sequence[IntArray], *, last: bool) -> Stream:
+        """The left rows in pieces that have few pairs; what is left over of the right side comes with the last of them,
+        and the time behind the batch with the last of all (`last`)."""
+        lasting = replace(batch, watermark=batch.since)
+        order, first, counts = self._matches(due)
+        met = np.zeros(len(due[1]), np.bool_)
+        for start, end in list(cuts(counts)) or [(0, 0)]:
+            output: Output = []
+            part = counts[start:end]
+            nth = np.arange(int(part.sum())) - np.repeat(np.cumsum(part) - part, part)
+            pairs = _Pairs(np.repeat(np.arange(start, end), part), order[np.repeat(first[start:end], part) + nth])
+            if self._residual is not None and len(pairs.left):
+                pairs = self._held(batch, due, pairs, output)
+            met[pairs.right] = True
+            whole = end == len(due[0])
+            rest = np.flatnonzero(~met) if whole else np.empty(0, np.int64)
+            made = self._told(batch if whole and last else lasting, due, self._kept(pairs, np.arange(start, end), rest))
+            yield from [*output, (0, made)]
+
+    def _held(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs, output: Output) -> _Pairs:
+        """The pairs for which what is left of the condition is TRUE."""
+        assert self._residual is not None
+        schema = self._node.left.schema
+        index, left = np.unique(pairs.left, return_inverse=True)
+        columns = tuple(self._sides[0].column(n, due[0][index]) for n in schema.names)
+        rows = batch.result(schema, columns, len(index))
+        held = self._residual.holds(0, rows, left, self._sides[1], due[1][pairs.right], output)
+        return _Pairs(pairs.left[held], pairs.right[held])
+
+    def _matches(self, due: Sequence[IntArray]) -> tuple[IntArray, IntArray, IntArray]:
+        """The right rows by what they are joined by; for each left row, where those begin that are equal to it in all
+        columns by which the sides are joined, and how many they are."""
         strict = [not e.null_safe for e in self._node.equalities]
         arrays = [
             [side.column(n, slots) for n in self._node.keys(port)]
@@ -100,25 +133,24 @@ class WindowJoinOperator:
         left, right = np.flatnonzero(good[:count]), np.flatnonzero(good[count:])
         order = right[np.argsort(codes[count:][right], kind="stable")]
         sorted_ = codes[count:][order]
-        first = np.searchsorted(sorted_, codes[left], "left")
-        counts = np.searchsorted(sorted_, codes[left], "right") - first
-        nth = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return _Pairs(np.repeat(left, counts), order[np.repeat(first, counts) + nth])
+        first, counts = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        first[left] = np.searchsorted(sorted_, codes[left], "left")
+        counts[left] = np.searchsorted(sorted_, codes[left], "right") - first[left]
+        return order, first, counts
 
-    def _kept(self, pairs: _Pairs, left: int, right: int) -> _Pairs:
-        """What the kind of join makes of the pairs."""
+    def _kept(self, pairs: _Pairs, left: IntArray, rest: IntArray) -> _Pairs:
+        """What the kind of join makes of the pairs of some left rows; `rest` are right rows that have met none."""
         kind = self._node.kind
         if kind.is_semi:
-            matched = np.isin(np.arange(left), pairs.left)
-            rows = np.flatnonzero(matched == (kind is JoinKind.SEMI))
+            matched = np.isin(left, pairs.left)
+            rows = left[matched == (kind is JoinKind.SEMI)]
             return _Pairs(rows, np.full(len(rows), _NONE))
         lefts, rights = [pairs.left], [pairs.right]
         if kind.keeps(0):
-            alone = np.setdiff1d(np.arange(left), pairs.left)
+            alone = np.setdiff1d(left, pairs.left)
             lefts, rights = [*lefts, alone], [*rights, np.full(len(alone), _NONE)]
         if kind.keeps(1):
-            alone = np.setdiff1d(np.arange(right), pairs.right)
-            lefts, rights = [*lefts, np.full(len(alone), _NONE)], [*rights, alone]
+            lefts, rights = [*lefts, np.full(len(rest), _NONE)], [*rights, rest]
         return _Pairs(np.concatenate(lefts), np.concatenate(rights))
 
     def _told(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs) -> Batch:

@@ -122,10 +122,7 @@ class RowsTable:
         empty: list[int] = []
         for slot, group in zip(slots.tolist(), self._group_of[slots].tolist(), strict=True):
             members = self._members[group]
-            if len(members) <= _SHORT:
-                members.remove(slot)
-            else:
-                del members[bisect_left(members, self._rank(slot), key=self._rank)]
+            del members[self._place(members, slot)]
             self._keys.pop(slot, None)
             if not members:
                 empty.append(slot)
@@ -192,6 +189,18 @@ class RowsTable:
     def size(self, group: int) -> int:
         """How many rows a key has, equal ones counted once."""
         return len(self._members[group])
+
+    def beside(self, slots: IntArray) -> tuple[IntArray, IntArray]:
+        """The slots before and behind each of these in the order of their key; -1 where there is none."""
+        before, behind = np.full(len(slots), -1), np.full(len(slots), -1)
+        for i, (slot, group) in enumerate(zip(slots.tolist(), self._group_of[slots].tolist(), strict=True)):
+            members = self._members[group]
+            place = self._place(members, slot)
+            if place:
+                before[i] = members[place - 1]
+            if place + 1 < len(members):
+                behind[i] = members[place + 1]
+        return before, behind
 
     def matches(self, key: Sequence[pa.Array], num_rows: int) -> tuple[IntArray, IntArray]:
         """All pairs of one of the `num_rows` keys and a row that it has: the key's number and the row's slot, in the
@@ -282,6 +291,11 @@ class RowsTable:
         groups = self._group_of[slots]
         self._index.remove(hash_rows(columns, len(slots)), groups)
         self._free += groups.tolist()
+
+    def _place(self, members: list[int], slot: int) -> int:
+        if len(members) <= _SHORT:
+            return members.index(slot)
+        return bisect_left(members, self._rank(slot), key=self._rank)
 
     def _rank(self, slot: int) -> _Rank:
         arrival = int(self.table.arrivals[slot])

@@ -193,7 +193,7 @@ def test_a_join_is_that_of_the_rows_that_are_there(
     assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
     assert left_over(run(case, told, most, restart)) == case.result(left, right)
     with pytest.MonkeyPatch.context() as patch:  # as if these were too many pairs to be held at once
-        patch.setattr("sqlengine.operators.join_rows._PAIRS", 2)
+        patch.setattr("sqlengine.operators.join_rows.MOST_PAIRS", 2)
         assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
 
 

@@ -110,7 +110,7 @@ def test_batches_and_restarts_change_nothing(
     assert run(lambda: make(kind), rows, most) == single
     assert run(lambda: make(kind), rows, most, restart) == single
     with pytest.MonkeyPatch.context() as patch:  # as if these were too many pairs to be held at once
-        patch.setattr("sqlengine.operators.join_rows._PAIRS", 2)
+        patch.setattr("sqlengine.operators.join_rows.MOST_PAIRS", 2)
         assert run(lambda: make(kind), rows, most) == single
 
 
