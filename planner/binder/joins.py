@@ -19,7 +19,6 @@ from planner.binder.subqueries import BindQuery
 from planner.logical import Join, JoinKind, LogicalPlan, Project, parts_of
 from planner.rewrite import conjunction, references
 from planner.scalar import ColumnRef, Scalar
-from planner.settings import duration_ms
 from planner.window_roles import made
 
 # A plan, and the columns of it that can be named.
@@ -91,18 +90,6 @@ def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelat
         named = named.copy()
         named.set("version", None)
     return apart(relation(named, context), left[0]), []
-
-
-def state_ttls(node: exp.Select) -> Mapping[str, int]:
-    """By relation, how long its rows are kept in ms: the hints STATE_TTL('t' = '1 h'). PlanError for what is no time."""
-    hint = node.args.get("hint")
-    found: dict[str, int] = {}
-    for call in hint.expressions if hint is not None else ():
-        for setting in call.expressions if call.name.upper() == "STATE_TTL" else ():
-            if isinstance(setting, exp.EQ):
-                name, value = setting.this.name, setting.args["expression"].name
-                found.setdefault(name, duration_ms({name: value}, name))
-    return found
 
 
 def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:

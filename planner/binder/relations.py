@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -14,6 +13,7 @@ from parser.types import Column, DataType, Schema
 from planner.binder import (
     aggregates,
     intervals,
+    join_hints,
     joins,
     laterals,
     ordering,
@@ -156,7 +156,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     plan: LogicalPlan = _NOTHING
     scope = Scope()
     if source is not None:
-        plan, scope = _joined(source.this, node.args.get("joins") or (), context, joins.state_ttls(node))
+        plan, scope = _joined(source.this, node.args.get("joins") or (), context, node)
     subqueries = Subqueries(scope, context, bind_query)
     where = node.args.get("where")
     if where is not None:
@@ -253,10 +253,16 @@ def _joined(
     source: exp.Expression,
     joined: Iterable[exp.Join],
     context: Context,
-    ttls: Mapping[str, int] = MappingProxyType({}),
+    query: exp.Select | None = None,
 ) -> tuple[LogicalPlan, Scope]:
-    """A relation and all that is joined to it, from the left. `ttls`: how long rows of relations are kept, in ms."""
+    """A relation and all that is joined to it, from the left; `query`: whose hints speak of them."""
     plan, scope = _relation(source, context)
+    joined = list(joined)
+    ttls = (
+        {}
+        if query is None
+        else join_hints.checked(query, [n.alias_or_name for n in (source, *(j.this for j in joined))])
+    )
     for node in joined:
         if laterals.is_lateral_join(node, context.catalog):
             plan, scope = laterals.join(plan, scope, node, context)

@@ -335,7 +335,8 @@ def _three_valued(
     args: list[Scalar] = []
     for test in tests:
         args += (test, literals.boolean(True))
-    args += (function_call("IS NULL", (total,), node), literals.boolean(False))
+    none = function_call("IS NOT TRUE", (function_call(">", (total, Literal(0, _COUNT)), node),), node)
+    args += (none, literals.boolean(False))
     doubt = unknown[0] if len(unknown) == 1 else function_call("OR", tuple(unknown), node)
     null = literals.null(literals.boolean(True).type.with_nullable(True))
     return function_call("CASE", (*args, doubt, null, literals.boolean(False)), node)
