@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from planner.logical import Over, OverCall
-from sqlengine.batch import Batch
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.frames import NUMBERING, Ordered, aggregate, in_order, neighbour
 from sqlengine.operators.over_totals import Totals
@@ -19,8 +20,9 @@ from sqlengine.state.columns import IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
-# The time of a row in ms, and of the last row of its key that has left.
-_TIME, _LEFT = "#time", "#left"
+# The time of a row in ms, the watermark with which it leaves (a late row does with the next one), the time of the last
+# row of its key that has left, and the watermark with which the key is forgotten.
+_TIME, _DUE, _LEFT, _FORGOTTEN = "#time", "#due", "#left", "#forgotten"
 _MS = BIGINT.with_nullable(False)
 
 
@@ -42,6 +44,9 @@ class OverOperator:
     dropped (`late_rows`), with a bounded one a row that comes when one of its time or later has left. By processing time
     rows leave as they come.
 
+    A key whose frames reach back over an interval is forgotten when the watermark is one and a half of it behind its rows,
+    as in Flink: for a row that comes later than that, it is new.
+
     State: rows that wait, per key what calls with unbounded frames keep, and the rows that bounded frames still see."""
 
     def __init__(self, node: Over) -> None:
@@ -56,30 +61,60 @@ class OverOperator:
         self._framed = [c for c in node.calls if self._bounded and c.function not in ("LAG", *NUMBERING)]
         self._sums = RunningSums(self._framed)
         self._totals = Totals([c for c in node.calls if c not in self._lags and c not in self._framed])
+        self._forgets = self._by_event and self._bounded and not node.frame.is_rows and not self._lags
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
         schema, by = self._node.input.schema, self._node.partition
         key = schema.select(by)
+        own = [Column(_LEFT, BIGINT), *([Column(_FORGOTTEN, BIGINT)] if self._forgets else [])]
         self._keys: KeyedTable = context.table(
-            "keys", key, Schema((Column(_LEFT, BIGINT), *self._totals.columns, *self._sums.columns)), by
+            "keys", key, Schema((*own, *self._totals.columns, *self._sums.columns)), by
         )
         self._totals.attach(self._keys)
         self._sums.attach(self._keys)
         time = Column(_TIME, _MS)
         if self._by_event:
             rest = schema.select(tuple(n for n in schema.names if n not in by))
-            self._waiting = RowsTable(context, "waiting", key, Schema(()), Schema((time, *rest)), by, _TIME)
+            self._waiting = RowsTable(
+                context, "waiting", key, Schema(()), Schema((time, Column(_DUE, _MS), *rest)), by, _TIME
+            )
         if self._framed or self._lags:
             seen = dict.fromkeys(a for c in (*self._framed, *self._lags) for a in c.arguments)
             read = schema.select(tuple(n for n in seen if n not in by))
             self._frame = RowsTable(context, "frame", key, Schema(()), Schema((time, *read)), by, _TIME)
 
     def process(self, port: int, batch: Batch) -> Output:
-        rows = self._due(batch) if self._by_event else self._at_once(batch)
-        return [(0, batch.tick(self._node.schema) if rows is None else self._tell(batch, rows))]
+        if not self._forgets:
+            return [(0, self._told(batch))]
+        output: Output = []
+        for piece in self._pieces(batch):
+            self._forget_keys(int(piece.watermarks()[0]) if piece.num_rows else piece.since)
+            output.append((0, self._told(piece)))
+        return output
 
     def close(self) -> None: ...
+
+    def _told(self, batch: Batch) -> Batch:
+        rows = self._due(batch) if self._by_event else self._at_once(batch)
+        return batch.tick(self._node.schema) if rows is None else self._tell(batch, rows)
+
+    def _pieces(self, batch: Batch) -> Iterator[Batch]:
+        """The batch in parts, each late row the first of one: for others it is all the same when a key is forgotten."""
+        times, _ = milliseconds(batch.column(self._time))
+        late = np.flatnonzero(times <= batch.watermarks()).tolist()
+        for start, end in pairwise([0, *(row for row in late if row), batch.num_rows]):
+            yield batch.slice(start, end - start)
+
+    def _forget_keys(self, watermark: int) -> None:
+        slots = self._keys.due(_FORGOTTEN, watermark)
+        if not len(slots):
+            return
+        groups = self._frame.groups([self._keys.array(k, slots) for k in self._node.partition], len(slots))
+        held = [self._frame.slots(g) for g in groups[groups >= 0].tolist()]
+        if held:
+            self._frame.drop(np.concatenate(held))
+        self._keys.remove(slots)
 
     # ---- which rows -----------------------------------------------------------------------------------------------
 
@@ -93,7 +128,7 @@ class OverOperator:
     def _due(self, batch: Batch) -> _Rows | None:
         if batch.num_rows:
             self._wait(batch)
-        slots = self._waiting.table.due(_TIME, batch.watermark)
+        slots = self._waiting.table.due(_DUE, batch.watermark)
         if not len(slots):
             return None
         slots = self._waiting.table.in_order(slots, _TIME)
@@ -115,8 +150,10 @@ class OverOperator:
             self._counters["late_rows"] += int((~good).sum())
             batch = batch.take(np.flatnonzero(good))
             key, times = [batch.column(k) for k in self._node.partition], times[good]
-        names = self._waiting.table.values.names[2:]
-        self._waiting.put(key, [], [pa.array(times), *(batch.column(n) for n in names)], batch.num_rows)
+        names = self._waiting.table.values.names[3:]
+        due = np.maximum(times, np.minimum(batch.watermarks(), MAX_WATERMARK - 1) + 1)
+        own = [pa.array(times), pa.array(due)]
+        self._waiting.put(key, [], [*own, *(batch.column(n) for n in names)], batch.num_rows)
 
     def _behind_none(
         self, key: Sequence[pa.Array], times: IntArray, batch: Batch
@@ -124,7 +161,7 @@ class OverOperator:
         """Which rows come before a row of their key with their time or a later one has left: as if each came alone."""
         slots, _ = self._keys.slots_for(key, len(times))
         left: dict[int, int] = {}
-        came: dict[int, list[int]] = {}
+        came: dict[int, list[tuple[int, int]]] = {}
         held, has_left = self._keys.columns[_LEFT], self._keys.columns[_LEFT + "?"]
         groups = self._waiting.groups(key, len(times)).tolist()
         good = np.ones(len(times), np.bool_)
@@ -132,13 +169,29 @@ class OverOperator:
             zip(slots.tolist(), times.tolist(), batch.watermarks().tolist(), strict=True)
         ):
             before = left.get(slot, int(held[slot]) if has_left[slot] else _NOTHING_LEFT)
-            waits = self._waiting.last_until(groups[i], watermark) if groups[i] >= 0 else None
-            gone = [t for t in came.setdefault(slot, []) if t <= watermark]
+            moved = groups[i] >= 0 and watermark > batch.since
+            waits = self._waiting.last_until(groups[i], watermark) if moved else None
+            gone = [t for t, arrival in came.setdefault(slot, []) if t <= watermark and arrival < watermark]
             left[slot] = max([before, *gone, *(() if waits is None else (waits,))])
             good[i] = time > left[slot]
             if good[i]:
-                came[slot].append(time)
+                came[slot].append((time, watermark))
+        if self._forgets:
+            self._live_on(slots[good], times[good])
         return good
+
+    def _live_on(self, slots: IntArray, times: IntArray) -> None:
+        """Keys with rows of these times are forgotten later: only then, where they would not have been needed still."""
+        reach = self._node.frame.preceding or 0
+        held, is_set = self._keys.columns[_FORGOTTEN], self._keys.columns[_FORGOTTEN + "?"]
+        until: dict[int, int] = {}
+        for slot, time in zip(slots.tolist(), times.tolist(), strict=True):
+            known = until.get(slot, int(held[slot]) if is_set[slot] else MIN_WATERMARK)
+            until[slot] = known if known >= time + reach + 1 else time + reach * 3 // 2 + 1
+        if until:
+            touched = np.fromiter(until, np.int64, len(until))
+            self._keys.write(touched, {_FORGOTTEN: pa.array(list(until.values()), pa.int64())})
+            self._keys.mark(touched)
 
     # ---- what they have ----------------------------------------------------------------------------------------------
 

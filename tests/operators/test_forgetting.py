@@ -29,6 +29,10 @@ Given = Sequence[tuple[int, int, int]]  # processing time in ms, time of the eve
 
 def told(sql: str, given: Given) -> list[str]:
     """What comes out, each row with the number of the row that made it."""
+    return running(sql, given)[0]
+
+
+def running(sql: str, given: Given) -> tuple[list[str], Chain]:
     (created,) = parse(TABLE)
     table = bind(created, Catalog(), {})
     assert isinstance(table, Table)
@@ -47,7 +51,7 @@ def told(sql: str, given: Given) -> list[str]:
         batch = from_pydict(SCHEMA, {"ts": [ts], "k": ["a"], "i": [i], "m": [Decimal(i)]})
         for made in chain.push(replace(batch, proctime=now)):
             found += [f"{number}: {op} {' '.join(map(str, row))}" for op, row in rows_of(made)]
-    return found
+    return found, chain
 
 
 @pytest.mark.parametrize(
@@ -70,3 +74,11 @@ def told(sql: str, given: Given) -> list[str]:
 )
 def test_rows_are_forgotten(sql: str, given: Given, wanted: list[str]) -> None:
     assert told(sql, given) == wanted
+
+
+def test_a_key_of_an_interval_before_is_forgotten_with_its_frame() -> None:
+    over = "OVER (PARTITION BY i ORDER BY ts RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND CURRENT ROW)"
+    given = [(0, 1000 * i, i) for i in range(100)]
+    _, chain = running(f"SELECT i, COUNT(*) {over} AS n, SUM(m) {over} AS s FROM e", given)
+    held = {name: len(table) for name, table in chain.context.tables.items()}
+    assert max(held.values()) < 20, held
