@@ -52,9 +52,17 @@ class HttpServer:
         return any(getattr(c, "total_outbufs_len", 0) for c in list(self._connections.values()))
 
     def _in_thread(self, work: Callable[[], None]) -> None:
-        """Connections belong to the thread that serves them."""
+        """Connections belong to the thread that serves them. It may be awake and find `work` before it is called for:
+        work that closes what it is called with waits until that is done."""
+        called = threading.Event()
+
+        def when_called() -> None:
+            called.wait(STOP_S)
+            work()
+
         if self._thread.is_alive():
-            self._server.trigger.pull_trigger(work)
+            self._server.trigger.pull_trigger(when_called)
+            called.set()
         else:
             work()
 

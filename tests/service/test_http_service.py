@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,22 @@ def test_requests_that_run_are_answered_before_the_end(tmp_path: Path, monkeypat
         eventually(lambda: waiting.count(1) == 4)
         service.stop()
         assert [p.result(PATIENCE_S)["records"] for p in polls] == [[]] * 4
+
+
+def test_the_serving_thread_may_be_awake_when_it_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path / "data") as (service, user):
+        user.topic("t")
+        trigger = service._http._server.trigger
+        pull = trigger._physical_pull
+
+        def late() -> None:  # a request that ends has woken the thread first
+            pull()
+            time.sleep(0.05)
+            pull()
+
+        monkeypatch.setattr(trigger, "_physical_pull", late)
+        service.stop()
+        assert not service._http._thread.is_alive()
 
 
 def test_commands_answers_and_old_records_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
