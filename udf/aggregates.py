@@ -111,7 +111,8 @@ class Sum(BothWays):
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (("sum", self.sum_type), ("count", _BIGINT))
+        held = BIGINT if self.sum_type.is_integer else self.sum_type  # results wrap around, sums do not
+        return (("sum", held), ("count", _BIGINT))
 
     def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
         if values is None:

@@ -31,6 +31,8 @@ WITH ('connector' = 'topic', 'topic' = 'e', 'format' = 'json')"""
 TOP = "SELECT * FROM (SELECT k, i, m, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {}) AS n FROM e) WHERE n <= {}"
 QUERIES = {
     "group": "SELECT k, COUNT(*), SUM(i), COUNT(DISTINCT i), SUM(DISTINCT m), MAX(m) FROM e GROUP BY k",
+    "narrow": "SELECT k, SUM(CAST(i * 50 AS TINYINT)), AVG(CAST(i * 50 AS TINYINT)), SUM(i * 900000000) FROM e GROUP BY k",
+    "narrow over": "SELECT k, i, AVG(CAST(i * 50 AS TINYINT)) OVER (PARTITION BY k ORDER BY ts) FROM e",
     "top": TOP.format("i DESC, m", 3),
     "last": TOP.format("ts DESC", 1).replace("*", "k, i", 1),
     "first": TOP.format("ts", 1).replace("*", "k, i", 1),
