@@ -7,7 +7,7 @@ below it has changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -52,12 +52,17 @@ class Graph:
 Held: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
 
 
-def merge(graph: Graph, changes: Mapping[str, Sequence[Sink] | None], held: Held | None = None) -> Graph:
+def merge(
+    graph: Graph,
+    changes: Mapping[str, Sequence[Sink] | None],
+    held: Held | None = None,
+    anew: Collection[str] = (),
+) -> Graph:
     """The graph with some jobs added or replaced (their sinks) or removed (None), one version on. `held` names state
-    that jobs had before a restart, and that they take up again.
+    that jobs had before a restart, and that they take up again; jobs that begin `anew` take up none of what they have.
 
     The cost follows the size of the change, not that of the graph."""
-    merger = _Merger(graph, held or {})
+    merger = _Merger(graph, held or {}, anew)
     for job in changes:
         merger.leave(job)
     for job, sinks in changes.items():
@@ -95,9 +100,10 @@ class _Draft:
 class _Merger:
     """One change on its way; `drafts` only of the nodes that it touches."""
 
-    def __init__(self, graph: Graph, held: Held) -> None:
+    def __init__(self, graph: Graph, held: Held, anew: Collection[str]) -> None:
         self.old = graph
         self.held = held
+        self.anew = anew
         self.version = graph.version + 1
         self.born = graph.born
         self.jobs: dict[str, tuple[str, ...] | None] = {}
@@ -110,7 +116,8 @@ class _Merger:
 
     def enter(self, job: str, sinks: Iterable[Sink]) -> None:
         used: dict[str, None] = {}
-        mine = {i: self.old.nodes[i].birth for i in self.old.jobs.get(job, ())} | dict(self.held.get(job, ()))
+        before = self.old.jobs.get(job, ()) if job not in self.anew else ()
+        mine = {i: self.old.nodes[i].birth for i in before} | dict(self.held.get(job, ()))
         for sink in sinks:
             self._add(sink, job, mine, used)
         self.jobs[job] = tuple(used)

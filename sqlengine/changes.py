@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, Identifier, same_definition
-from planner.logical import Sink
-from planner.merge import Graph
 from sqlengine.jobs import Job, Origin
 from sqlengine.planning import JobText, PlannedJob
+from sqlengine.takeover import StateReport
 
 
 @dataclass(frozen=True)
@@ -24,16 +23,6 @@ class Request:
     renames: Mapping[str, str] = field(default_factory=dict)
     take_over: bool = False
     dry_run: bool = False
-
-
-@dataclass(frozen=True)
-class StateReport:
-    """What becomes of one stateful operator of a replaced job: 'kept', 'new' or 'reset' (its old rows are dropped). Of the
-    rows in a table with a primary key behind one that is reset 'left': those that the new version never replaces, as of
-    ranks that it no longer has, stay as the old one wrote them."""
-
-    operator: str
-    outcome: str
 
 
 @dataclass(frozen=True)
@@ -100,24 +89,3 @@ def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:
     """Objects of the old catalog that the plan defines differently."""
     held = [(old.objects[o.name], o) for o in plan.objects if o.name in old.objects]
     return {full_name(o.name) for before, o in held if not same_definition(before, o)}
-
-
-def state_report(old: Graph, new: Graph, job: str, was: str | None = None) -> tuple[StateReport, ...]:
-    """What a change does to the state of one job, which was called `was` before."""
-    before = [i for i in old.jobs.get(was or job, ()) if old.nodes[i].plan.stateful]
-    after = [i for i in new.jobs.get(job, ()) if new.nodes[i].plan.stateful]
-    report = []
-    for node in after:
-        plan = new.nodes[node].plan
-        outcome = "kept" if node in before else "reset" if before else "new"
-        report.append(StateReport(f"{type(plan).__name__} {plan.label}", outcome))
-    if any(r.outcome == "reset" for r in report):
-        report += [StateReport(f"the rows in {name}", "left") for name in _updated(new, job)]
-    return tuple(report)
-
-
-def _updated(graph: Graph, job: str) -> list[str]:
-    """The tables in which the job replaces rows by their primary key."""
-    plans = (graph.nodes[i].plan for i in graph.jobs.get(job, ()))
-    tables = (p.table for p in plans if isinstance(p, Sink) and p.input.changes)
-    return sorted({t.display for t in tables if t is not None and t.primary_key})

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from parser.errors import ObjectExists, SqlError, UnknownObject
-from planner.merge import merge
 from sqlengine.changes import (
     Outcome,
     Request,
@@ -17,13 +16,13 @@ from sqlengine.changes import (
     check_origin,
     defined_only_by,
     full_name,
-    state_report,
 )
 from sqlengine.deploying import Deployment, Work
 from sqlengine.fleet import Fleet
 from sqlengine.jobs import MAIN, Job, JobState, Origin, check_name
 from sqlengine.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
+from sqlengine.takeover import unchanged_report
 
 
 class Changes:
@@ -47,12 +46,11 @@ class Changes:
         known = set(self._registry.log.jobs)
         self._sort_out(work)
         self._plan(work)
-        before = {name: self._fleet.of(work.kept.get(name, name)).runner.graph for name in work.ready}
         self._deployment.deploy(work)
         for name in work.ready:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
-            report = state_report(before[name], self._fleet.of(name).runner.graph, name, work.kept.get(name))
-            work.outcomes[name] = Outcome(name, status, self._registry.job(name).version, state=report)
+            version = self._registry.job(name).version
+            work.outcomes[name] = Outcome(name, status, version, state=work.reports.get(name, ()))
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         if work.ready:
@@ -63,19 +61,13 @@ class Changes:
         """The outcomes of the change, without making it: 'valid' for what would be added, replaced or unchanged."""
         self._sort_out(work)
         self._plan(work)
-        for graph in dict.fromkeys(map(self._fleet.of, work.ready)):
-            mine = {n: p for n, p in work.ready.items() if self._fleet.of(n) is graph}
-            for name, error in self._deployment.unfit(graph, mine).items():
-                work.refuse(name, error)
-            old = graph.runner.graph
-            new = merge(old, {n: p.sinks or None for n, p in work.ready.items() if n in mine})
-            for name in work.ready.keys() & mine:
-                version = self._registry.log.next_version(name)
-                work.outcomes[name] = Outcome(name, "valid", version, state=state_report(old, new, name))
+        self._deployment.foretell(work)
+        for name in work.ready:
+            version = self._registry.log.next_version(name)
+            work.outcomes[name] = Outcome(name, "valid", version, state=work.reports.get(name, ()))
         for name, outcome in work.outcomes.items():
             if outcome.status == "unchanged":
-                graph_now = self._fleet.of(name).runner.graph
-                report = state_report(graph_now, graph_now, name)
+                report = unchanged_report(self._fleet.of(name).runner.graph, name)
                 work.outcomes[name] = Outcome(name, "valid", outcome.version, state=report)
         return work.outcomes | {n: Outcome(n, "removed") for n in work.removes}
 

@@ -125,7 +125,9 @@ def _draw_outcome(body: Json, file: str | None = None, text: str | None = None) 
         click.echo(render(Refused(error).in_file(file), text), err=True)
     state = body.get("state", [])
     for item in state if isinstance(state, list) else []:
-        click.echo(f"  state of {item['operator']}: {item['outcome']}")
+        click.echo(
+            f"  state of {item['operator']}: {item['outcome']}" + (f" ({r})" if (r := item.get("reason")) else "")
+        )
 
 
 @click.command(short_help="Say what submit would do, without doing it.")

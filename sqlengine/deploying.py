@@ -16,6 +16,7 @@ from sqlengine.graphs import RunningGraph
 from sqlengine.jobs import JobVersion, PendingChange
 from sqlengine.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
+from sqlengine.takeover import StateReport, Takeover
 
 
 @dataclass
@@ -28,6 +29,7 @@ class Work:
     kept: dict[str, str] = field(default_factory=dict)
     ready: dict[str, PlannedJob] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    reports: dict[str, tuple[StateReport, ...]] = field(default_factory=dict)
 
     def refuse(self, name: str, error: SqlError) -> None:
         self.outcomes[name] = Outcome(name, "refused", error=error)
@@ -106,7 +108,7 @@ class Deployment:
             leaving = [n for n in change.removes if n in running]
             part = self._change_of(graph, mine, change.jobs, leaving, change.renamed)
             if part is not None:
-                graph.switch(part)
+                graph.switch(part[0])
         self._registry.settle(change, plans)
         self._fleet.retire_idle()
 
@@ -129,16 +131,26 @@ class Deployment:
             mine = {n: work.ready[n] for n in work.ready if graphs[n] is graph}
             leaving = [n for n in gone if n in graph.runner.jobs]
             try:
-                change = self._change_of(graph, mine, versions, leaving, work.kept)
+                part = self._change_of(graph, mine, versions, leaving, work.kept)
             except SqlError as error:
-                for name, reason in (self.unfit(graph, mine) or dict.fromkeys(mine, error)).items():
+                for name, reason in (self._unfit(graph, mine) or dict.fromkeys(mine, error)).items():
                     work.refuse(name, reason)
                     mine.pop(name)
                     leaving = [n for n in leaving if n != work.kept.get(name)]
-                change = self._change_of(graph, mine, versions, leaving, work.kept)
-            if change is not None:
-                prepared.append((graph, change))
+                part = self._change_of(graph, mine, versions, leaving, work.kept)
+            if part is not None:
+                prepared.append((graph, part[0]))
+                work.reports |= part[1].reports
         return prepared
+
+    def foretell(self, work: Work) -> None:
+        """What `deploy` would come to: the same changes, prepared and given up. Each job is one of those that are ready
+        still, or refused."""
+        versions = {n: self._registry.log.next_version(n) for n in work.ready}
+        graphs = {n: self._fleet.of(work.kept.get(n, n)) for n in work.ready}
+        gone = {work.kept[n] for n in work.ready if n in work.kept}
+        for _, change in self._prepare(work, graphs, versions, gone):
+            change.abandon()
 
     def _change_of(
         self,
@@ -147,17 +159,17 @@ class Deployment:
         versions: Mapping[str, int],
         leaving: Sequence[str],
         kept: Mapping[str, str],
-    ) -> GraphChange | None:
-        """The change of one graph, compiled and connected; None when it stays as it is."""
+    ) -> tuple[GraphChange, Takeover] | None:
+        """The change of one graph, compiled and connected, and what becomes of state; None when it stays as it is."""
         running = graph.runner.jobs
         numbers = {n: versions[n] if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
         numbers |= dict.fromkeys(leaving, 0)
         if not numbers:
             return None
         taken = {new: old for new, old in kept.items() if numbers.get(new)}
-        return graph.change(graph.runner.graph, plans, numbers, taken)
+        return graph.plan_change(graph.runner.graph, plans, numbers, taken)
 
-    def unfit(self, graph: RunningGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
+    def _unfit(self, graph: RunningGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
         """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic that is missing),
         found by halving."""
         runnable = {n: p for n, p in plans.items() if p.sinks}
@@ -172,4 +184,4 @@ class Deployment:
         names = list(runnable)
         half = len(names) // 2
         parts = (names[:half], names[half:])
-        return {n: e for part in parts for n, e in self.unfit(graph, {n: plans[n] for n in part}).items()}
+        return {n: e for part in parts for n, e in self._unfit(graph, {n: plans[n] for n in part}).items()}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from parser.errors import ExecutionError, SqlError
 from planner.merge import Graph, merge, stateful_nodes
+from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import Environment
@@ -25,6 +26,7 @@ from sqlengine.loop import GraphLoop
 from sqlengine.planning import PlannedJob
 from sqlengine.rebuild import Rebuilder
 from sqlengine.state.store import RocksStore
+from sqlengine.takeover import Takeover, take_over
 
 # job -> version; gives the plans, or why there is none any more
 PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
@@ -129,9 +131,23 @@ class RunningGraph:
         self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
     ) -> GraphChange:
         """Makes a change of jobs ready: those of version 0 go, the others come with their plans."""
+        return self.plan_change(graph, plans, jobs, renamed)[0]
+
+    def plan_change(
+        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+    ) -> tuple[GraphChange, Takeover]:
+        """The same, with what it does to the state of the jobs."""
         changes = {n: plans[n].sinks if v else None for n, v in jobs.items()}
         held = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
-        return self.runner.prepare(merge(graph, changes, held), jobs, renamed)
+        policies = {n: policy_of(plans[n].settings) for n, v in jobs.items() if v and n not in renamed}
+        anew = {n for n, policy in policies.items() if policy is Policy.RESET}
+        change = self.runner.prepare(merge(graph, changes, held, anew), jobs, renamed)
+        try:
+            takeover = take_over(graph, change, self.executor, policies)
+        except BaseException:
+            change.abandon()
+            raise
+        return replace(change, inherited=takeover.inherited), takeover
 
     def _repeat(self, graph: Graph, change: Change) -> GraphChange:
         plans = self._plans({n: v for n, v in change.jobs.items() if v})

@@ -42,6 +42,7 @@ from planner.catalog import (
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
 from planner.settings import RUNTIME_MODE, configured, is_batch
+from planner.takeover import policy_of
 from sqlengine.catalog_changes import after, check_place, database_of, described, has_catalog, unknown_database
 from sqlengine.connectors.registry import declared, delivered, validate
 from sqlengine.functions.library import Library, entry_key, key_of
@@ -107,12 +108,8 @@ def apply(script: Script, statement: Statement) -> None:
 
 
 def _set(script: Script, key: str, value: str) -> None:
-    if key == "job.state" and value == "keep":
-        raise UnsupportedError(
-            "state cannot be kept over a changed statement yet",
-            hint="without this setting state is kept where nothing below it changed; 'sql validate' shows what is",
-        )
     script.settings[key] = value
+    policy_of(script.settings)
     if key == RUNTIME_MODE and is_batch(script.settings):
         hint = "run the script with 'sql run'"
         raise UnsupportedError("batch mode is not supported for jobs: their input has no end", hint=hint)

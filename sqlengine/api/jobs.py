@@ -165,7 +165,7 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
     if outcome.error is not None:
         body["error"] = describe(outcome.error)
     if outcome.state:
-        body["state"] = [{"operator": s.operator, "outcome": s.outcome} for s in outcome.state]
+        body["state"] = [{"operator": s.operator, "outcome": s.outcome, "reason": s.reason} for s in outcome.state]
     return body
 
 

@@ -149,7 +149,7 @@ def _history(engine: Engine, command: Command) -> Answer:
 def _answer(outcome: Outcome) -> Answer:
     body: Answer = {"name": outcome.name, "status": outcome.status, "version": outcome.version}
     if outcome.state:
-        body["state"] = [{"operator": s.operator, "outcome": s.outcome} for s in outcome.state]
+        body["state"] = [{"operator": s.operator, "outcome": s.outcome, "reason": s.reason} for s in outcome.state]
     return body
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from parser.errors import ServiceError
 from parser.types import Schema
 from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
@@ -28,31 +29,66 @@ SinkWrite = Callable[[str, Batch], None]
 
 class NodeContext:
     """What one operator gets: its counters, and tables that live as long as its node does. `born`, the graph's version
-    that the node came with, is part of their names: a node that goes and comes again has nothing of its old ones."""
+    that the node came with, is part of their names: a node that goes and comes again has nothing of its old ones.
+    `inherited`: tables of another node, by their own names, that are this one's from now on."""
 
-    def __init__(self, node: str, born: int, tables: dict[str, KeyedTable], restored: Mapping[str, pa.Table]) -> None:
+    def __init__(
+        self,
+        node: str,
+        born: int,
+        tables: dict[str, KeyedTable],
+        restored: Mapping[str, pa.Table],
+        inherited: Mapping[str, KeyedTable] | None = None,
+    ) -> None:
         self.counters: Counter[str] = Counter()
         self.stateful = False
         self._owner = f"{node}@{born}"
         self._tables = tables
         self._names: list[str] = []
         self._restored = restored
+        self._inherited = dict(inherited or {})
 
     def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
         """The operator's table; filled from what was restored under its name, if anything was."""
         self.stateful = True
         full = f"{self._owner}/{name}"
         if full not in self._tables:
-            self._tables[full] = table = KeyedTable(full, keys, values, exchange)
+            table = self._inherited.pop(name, None) or KeyedTable(full, keys, values, exchange)
+            table.name = full
+            self._tables[full] = table
             self._names.append(full)
             if full in self._restored:
                 table.load(self._restored[full])
         return self._tables[full]
 
+    def check_complete(self) -> None:
+        """ServiceError where the operator keeps other tables than those that were restored: rows would be lost in
+        silence."""
+        stored = {name for name in self._restored if name.startswith(f"{self._owner}/")}
+        for name in sorted(stored.symmetric_difference(self._names)):
+            raise ServiceError(
+                f"state of table '{name}' is {'stored, but kept no more' if name in stored else 'not stored'}",
+                detail="the checkpoint was written by a version whose operators keep other state",
+                hint="start the version that wrote the data folder, or begin with an empty one",
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of its tables, in full."""
+        return tuple(self._names)
+
+    def release(self) -> dict[str, KeyedTable]:
+        """The node goes, and another takes its tables up."""
+        return {name.split("/", 1)[1]: self._tables.pop(name) for name in self._names}
+
+    def copy(self) -> dict[str, KeyedTable]:
+        """The same for a node that stays."""
+        return {name.split("/", 1)[1]: self._tables[name].copy() for name in self._names}
+
     def drop(self) -> None:
         """The node goes, and its tables with it."""
         for name in self._names:
-            del self._tables[name]
+            self._tables.pop(name, None)
 
 
 @dataclass
@@ -98,10 +134,13 @@ class EmbeddedExecutor:
         prepared: Prepared,
         restored: Mapping[str, pa.Table] | None = None,
         born: Mapping[str, int] | None = None,
+        inherited: Mapping[str, str] | None = None,
     ) -> None:
         """Puts a prepared plan in place: operators that stay keep their tables, those that go are closed and their
-        tables dropped, new ones are opened (over `restored` tables of nodes `born` earlier, if there are any)."""
+        tables dropped, new ones are opened (over `restored` tables of nodes `born` earlier, if there are any, or over the
+        tables `inherited` of another node)."""
         births, plan = born or {}, prepared.plan
+        taken = self._take(plan, inherited or {})
         for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
             gone = self.running.pop(name)
             self._retire(gone)
@@ -111,13 +150,38 @@ class EmbeddedExecutor:
             if held is not None and new is not None:
                 self._retire(held)
             birth = births.get(node.id, plan.version)
-            context = held.context if held else NodeContext(node.id, birth, self.tables, restored or {})
+            context = held.context if held else self._context(node.id, birth, restored, taken)
             operator = new or (held.operator if held else self.factory.build(node, None))
             if held is None or new is not None:
                 operator.open(context)
+            if held is None and node.id in births:
+                context.check_complete()
             self.running[node.id] = RunningNode(node, operator, context)
         self.plan = plan
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
+
+    def _context(
+        self,
+        node: str,
+        birth: int,
+        restored: Mapping[str, pa.Table] | None,
+        taken: Mapping[str, Mapping[str, KeyedTable]],
+    ) -> NodeContext:
+        return NodeContext(node, birth, self.tables, restored or {}, taken.get(node))
+
+    def _take(self, plan: PhysicalPlan, inherited: Mapping[str, str]) -> dict[str, dict[str, KeyedTable]]:
+        """The tables that new nodes take up: those of a node that goes are theirs, of one that stays they have copies."""
+        taken: dict[str, dict[str, KeyedTable]] = {}
+        last = {source: node for node, source in inherited.items() if source not in plan.nodes}
+        for node, source in inherited.items():
+            if last.get(source) != node:
+                taken[node] = self.running[source].context.copy()
+        return taken | {node: self.running[source].context.release() for source, node in last.items()}
+
+    def layouts(self, node: str) -> dict[str, str]:
+        """The layout of each table of a running node, by the table's name."""
+        names = self.running[node].context.names
+        return {n.split("/", 1)[1]: self.tables[n].layout for n in names}
 
     def timer(self) -> int | None:
         """The processing time at which an operator wants a tick; None where none waits for any."""

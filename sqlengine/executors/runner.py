@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.logical import AssignWatermark, Values
 from planner.merge import Graph
@@ -36,7 +36,8 @@ class Limits:
 @dataclass(frozen=True)
 class GraphChange:
     """A change made ready beside the stream: the new graph, its operators, the sources and sinks that come with it
-    (open already), the job versions (0: removed), and jobs that take up the state of another name (new to old)."""
+    (open already), the job versions (0: removed), jobs that take up the state of another name (new to old), and new nodes
+    that take up the tables of another node (new to old)."""
 
     graph: Graph
     prepared: Prepared
@@ -44,6 +45,7 @@ class GraphChange:
     sources: Mapping[str, RunningSource]
     sinks: Mapping[str, Sink]
     renamed: Mapping[str, str]
+    inherited: Mapping[str, str] = field(default_factory=dict)
 
     def abandon(self) -> None:
         """Closes what was opened for a change that does not come."""
@@ -111,7 +113,7 @@ class GraphRunner:
     def switch(self, change: GraphChange, position: Position | None = None) -> None:
         """To another graph; with `position` to that of a checkpoint, whose shards are known."""
         if position is None or self.checkpoints is None:
-            self.executor.switch(change.prepared)
+            self.executor.switch(change.prepared, inherited=change.inherited)
         else:
             self.executor.switch(change.prepared, self.checkpoints.restored, position.born)
         self.graph = change.graph

@@ -90,6 +90,18 @@ class KeyedTable:
     def __len__(self) -> int:
         return len(self._index)
 
+    @property
+    def layout(self) -> str:
+        """Its columns in words: what another table must have in common with it to hold its rows."""
+        keys, values = (", ".join(f"{c.name} {c.type}" for c in schema) for schema in (self.keys, self.values))
+        return f"{keys} -> {values} by {'everybody' if self.everywhere else ', '.join(self.exchange) or 'nothing'}"
+
+    def copy(self) -> KeyedTable:
+        """Another table of the same rows."""
+        other = KeyedTable(self.name, self.keys, self.values, None if self.everywhere else self.exchange)
+        other.load(self.dump())
+        return other
+
     def slots_for(
         self, keys: Sequence[pa.Array], num_rows: int, insert: bool = True, buckets: IntArray | None = None
     ) -> tuple[IntArray, BoolArray]:

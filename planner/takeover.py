@@ -1,0 +1,163 @@
+"""Which state of a job's old version its new version takes up. One decision for a dry run, for a change of what runs, for
+its repetition after a crash, and for a start from a savepoint.
+
+State is kept where nothing has changed from the sources up to the operation that keeps it. `job.state = keep` keeps it
+also where only what is below has changed; `reset` keeps none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from parser.errors import OptionError
+from planner.logical import LogicalPlan
+from planner.scalar import digest_of
+
+JOB_STATE = "job.state"
+
+
+class Policy(StrEnum):
+    """Values of `job.state`."""
+
+    AUTO = "auto"
+    KEEP = "keep"
+    RESET = "reset"
+
+
+class Outcome(StrEnum):
+    """What becomes of an operation's state. DROPPED is that of an operation that the new version has not."""
+
+    KEPT = "kept"
+    RESET = "reset"
+    NEW = "new"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation that keeps state, as far as the decision asks; all of it can be written down. `id` tells it from the
+    others of its job; `identity` is equal where it and everything below it is. `meaning` is equal where it says the same
+    of other input. `below`: the operations below it, sources first, digest to name."""
+
+    id: str
+    identity: str
+    name: str
+    kind: str
+    meaning: str
+    below: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What becomes of the state of `operation`, and why; `source` is the old operation whose state it takes up, or whose
+    state is given up for it."""
+
+    operation: Operation
+    outcome: Outcome
+    reason: str
+    source: Operation | None = None
+
+
+# Why the new operation cannot read the state of the old one; None where it can.
+Obstacle = Callable[[Operation, Operation], str | None]
+
+
+def policy_of(settings: Mapping[str, str]) -> Policy:
+    """What `job.state` says. OptionError for what it cannot be."""
+    value = settings.get(JOB_STATE, Policy.AUTO)
+    try:
+        return Policy(value.lower())
+    except ValueError:
+        known = ", ".join(p.value for p in Policy)
+        raise OptionError(f"'{JOB_STATE}' cannot be '{value}'", hint=f"it is one of {known}") from None
+
+
+def operation_of(plan: LogicalPlan, node: str, identity: str) -> Operation:
+    """`node` is its id in the graph."""
+    below: dict[str, str] = {}
+    for source in plan.inputs:
+        _note(source, below)
+    meaning = digest_of(type(plan).__name__, *plan.parameters)
+    return Operation(node, identity, name_of(plan), type(plan).__name__, meaning, below)
+
+
+def name_of(plan: LogicalPlan) -> str:
+    """What reports call an operation."""
+    return f"{type(plan).__name__} {plan.label}".rstrip()
+
+
+def decide(
+    old: Sequence[Operation], new: Sequence[Operation], policy: Policy = Policy.AUTO, obstacle: Obstacle | None = None
+) -> list[Decision]:
+    """One decision for each new operation, in their order, and then one for each old one that has no successor."""
+    left = {o.id: o for o in old}
+    found: dict[str, Decision] = {}
+    for rule in (_same, _kept, _reset):
+        for operation in new:
+            if operation.id not in found:
+                decision = rule(operation, left.values(), policy, obstacle)
+                if decision is not None:
+                    found[operation.id] = decision
+                    if decision.source is not None:
+                        left.pop(decision.source.id, None)
+    fresh = [Decision(n, Outcome.NEW, "the old version has no such operation" if old else "it is new") for n in new]
+    dropped = [Decision(o, Outcome.DROPPED, "the new version has no such operation", o) for o in left.values()]
+    return [found.get(d.operation.id, d) for d in fresh] + dropped
+
+
+def _same(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None) -> Decision | None:
+    source = next((o for o in old if o.identity == new.identity), None)
+    if source is None:
+        return None
+    if policy is Policy.RESET:
+        return Decision(new, Outcome.RESET, f"'{JOB_STATE}' is '{policy}'", source)
+    why_not = obstacle(source, new) if obstacle is not None else None
+    if why_not is not None:
+        return Decision(new, Outcome.RESET, why_not, source)
+    return Decision(new, Outcome.KEPT, "nothing has changed below it", source)
+
+
+def _kept(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None) -> Decision | None:
+    if policy is not Policy.KEEP:
+        return None
+    for source in [o for o in old if o.meaning == new.meaning]:
+        if obstacle is None or obstacle(source, new) is None:
+            return Decision(new, Outcome.KEPT, f"'{JOB_STATE}' is 'keep', and {_change(source, new)}", source)
+    return None
+
+
+def _reset(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None) -> Decision | None:
+    alike = [o for o in old if o.kind == new.kind]
+    source = next((o for o in alike if o.meaning == new.meaning), alike[0] if alike else None)
+    if source is None:
+        return None
+    if policy is Policy.RESET:
+        return Decision(new, Outcome.RESET, f"'{JOB_STATE}' is '{policy}'", source)
+    reason = _change(source, new)
+    if policy is Policy.KEEP and obstacle is not None and source.meaning == new.meaning:
+        reason = obstacle(source, new) or reason
+    return Decision(new, Outcome.RESET, reason, source)
+
+
+def _change(old: Operation, new: Operation) -> str:
+    """What is different, in words: the operation itself, or what comes first below it."""
+    if old.meaning != new.meaning:
+        return f"it was '{old.name}'" if old.name != new.name else "what it says has changed"
+    came = next((name for digest, name in new.below.items() if digest not in old.below), None)
+    went = next((name for digest, name in old.below.items() if digest not in new.below), None)
+    if came is None and went is None:
+        return "its settings have changed (time to live, mini-batch or late rows)"
+    if came is None or went is None:
+        return f"below it, '{came or went}' has {'come' if came else 'gone'}"
+    if came == went:
+        return f"below it, '{came}' has changed"
+    return f"below it, '{went}' is now '{came}'"
+
+
+def _note(plan: LogicalPlan, found: dict[str, str]) -> None:
+    """Notes the operation and all below it, sources first; one that is read twice once."""
+    if plan.digest not in found:
+        for source in plan.inputs:
+            _note(source, found)
+        found[plan.digest] = name_of(plan)
