@@ -34,7 +34,7 @@ def compact(log: ShardLog, now_ms: int) -> None:
         state = State(first.base, first.state.max_timestamp, log.segments[len(old)].state.writers, end)
         path = log.folder / file_name(first.base, file_generation(first.path) + 1)
         try:
-            fresh = Segment.create_unnamed(path.with_suffix(".tmp"), state)
+            fresh = Segment.create_unnamed(path.with_suffix(".tmp"), state, log.options.disk)
         except OSError as error:
             raise cannot_write(log.where, error) from error
         try:

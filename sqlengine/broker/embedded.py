@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from sqlengine.broker.reading import Limits
 from sqlengine.broker.shard import Options, ShardLog
 from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
 from sqlengine.broker.waking import Arrivals, Flusher
+from sqlengine.disk import MACHINE, Disk
 from sqlengine.durability import Fsync
 
 _MAX_WRITER_BYTES = 1000
@@ -46,14 +46,15 @@ class EmbeddedBroker:
         clock: Callable[[], int] = system_clock,
         segment_bytes: int = 64 << 20,
         fsync_interval_s: float = 0.2,
+        disk: Disk = MACHINE,
     ) -> None:
         self._folder = Path(folder)
         self._clock = clock
-        self._options = Options(segment_bytes, durable=fsync == "epoch", synced=fsync != "none")
+        self._options = Options(segment_bytes, durable=fsync == "epoch", synced=fsync != "none", disk=disk)
         self._definitions = threading.RLock()
         self._arrivals = Arrivals()
         self._flusher: Flusher | None = None
-        self._lock = FolderLock(self._folder)
+        self._lock = FolderLock(self._folder, disk)
         try:
             self._topics = self._open()
             self._groups = self._open_groups()
@@ -64,9 +65,10 @@ class EmbeddedBroker:
             self._flusher = Flusher(self._sync_logs, fsync_interval_s)
 
     def _open(self) -> dict[str, Topic]:
-        shutil.rmtree(self._trash, ignore_errors=True)
+        disk = self._options.disk
+        disk.remove_folder(self._trash)
         for folder in (self._parent, self._trash):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            disk.make_folder(folder, parents=True, mode=0o700)
         return open_topics(self._parent, self._options)
 
     def _open_groups(self) -> GroupOffsets:

@@ -8,7 +8,6 @@ one is read at start. The mark is random, so that no payload can look like a bat
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 
 from sqlengine.broker.codec import padded
 from sqlengine.broker.errors import corrupt_segment, unknown_format
+from sqlengine.disk import Disk
 
 FORMAT = 1
 NEVER = -(2**63)
@@ -46,9 +46,8 @@ class Head(NamedTuple):
     start: int
 
 
-def new_head(state: State) -> tuple[Head, bytes]:
-    """A head and its bytes."""
-    mark = int.from_bytes(os.urandom(4), "little")
+def new_head(state: State, mark: int) -> tuple[Head, bytes]:
+    """A head and its bytes. The mark is to be random."""
     text = msgspec.json.encode(state)
     start = padded(_HEAD.size + len(text))
     rest = text.ljust(start - _HEAD.size, b"\0")
@@ -57,19 +56,19 @@ def new_head(state: State) -> tuple[Head, bytes]:
     return Head(state, mark, start), checked + crc.to_bytes(4, "little") + rest
 
 
-def read_head(path: Path) -> Head | None:
+def read_head(path: Path, disk: Disk) -> Head | None:
     """The head of the file; None when nothing worth reading is there. Raises CorruptSegment and UnknownFormat."""
-    with path.open("rb") as file:
-        content = file.read(_FIRST_READ)
-        if len(content) < _HEAD.size:
-            return None
-        magic, version, mark, size, crc = _HEAD.unpack_from(content)
-        if magic != _MAGIC:
-            raise corrupt_segment(path, 0, file_base(path), "it does not begin as a segment does")
-        if version != FORMAT:
-            raise unknown_format(path, version, FORMAT)
-        start = padded(_HEAD.size + size)
-        content += file.read(max(0, start - len(content)))
+    content = disk.read(path, _FIRST_READ)
+    if len(content) < _HEAD.size:
+        return None
+    magic, version, mark, size, crc = _HEAD.unpack_from(content)
+    if magic != _MAGIC:
+        raise corrupt_segment(path, 0, file_base(path), "it does not begin as a segment does")
+    if version != FORMAT:
+        raise unknown_format(path, version, FORMAT)
+    start = padded(_HEAD.size + size)
+    if start > len(content):
+        content = disk.read(path, start)
     rest = content[_HEAD.size : start]
     if zlib.crc32(rest, zlib.crc32(content[:_CRC_AT])) != crc:
         raise corrupt_segment(path, 0, file_base(path), "the checksum of its head is wrong")

@@ -32,7 +32,7 @@ def recover(segment: Segment) -> dict[str, int]:
     return writers
 
 
-def _refuse_if_intact_follows(segment: Segment, mapped: mmap.mmap, end: int, offset: int) -> None:
+def _refuse_if_intact_follows(segment: Segment, mapped: mmap.mmap | bytes, end: int, offset: int) -> None:
     view, mark = memoryview(mapped), segment.mark.to_bytes(_MARK_AT, "little")
     found = mapped.find(mark, end + _MARK_AT + 1)
     while found >= 0:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlengine.broker.codec import Header, header_at, is_intact
 from sqlengine.broker.errors import CorruptSegment, corrupt_segment
 from sqlengine.broker.head import Head, State, new_head, read_head
+from sqlengine.disk import Disk
 
 INDEX_BYTES = 64 << 10
 
@@ -55,8 +56,9 @@ class Index:
 class Segment:
     """A segment file. One thread at a time writes; any thread reads up to `tail`, which is replaced as a whole."""
 
-    def __init__(self, path: Path, head: Head) -> None:
+    def __init__(self, path: Path, head: Head, disk: Disk) -> None:
         self.path = path
+        self._disk = disk
         self.state, self.mark, self.start = head
         self.base = head.state.base
         self.tail = Tail(self.base, self.start, self.state.max_timestamp)
@@ -68,15 +70,15 @@ class Segment:
         self._checked = (self.start, self.start)
 
     @classmethod
-    def open(cls, path: Path) -> Segment | None:
+    def open(cls, path: Path, disk: Disk) -> Segment | None:
         """The segment, its tail not yet known; None for a file that was cut before its head was whole."""
-        head = read_head(path)
-        return cls(path, head) if head else None
+        head = read_head(path, disk)
+        return cls(path, head, disk) if head else None
 
     @classmethod
-    def create(cls, path: Path, state: State, *, durable: bool) -> Segment:
+    def create(cls, path: Path, state: State, disk: Disk, *, durable: bool) -> Segment:
         """An empty segment; it has its name once its head is whole. Raises OSError and leaves nothing behind."""
-        segment = cls.create_unnamed(path.with_suffix(".tmp"), state)
+        segment = cls.create_unnamed(path.with_suffix(".tmp"), state, disk)
         try:
             segment.publish(path, durable=durable)
         except OSError:
@@ -85,13 +87,13 @@ class Segment:
         return segment
 
     @classmethod
-    def create_unnamed(cls, path: Path, state: State) -> Segment:
-        head, content = new_head(state)
-        segment = cls(path, head)
+    def create_unnamed(cls, path: Path, state: State, disk: Disk) -> Segment:
+        head, content = new_head(state, int.from_bytes(disk.random(4), "little"))
+        segment = cls(path, head, disk)
         segment.index = Index()
         try:
-            segment._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-            _write_all(segment._fd, [content], 0)
+            segment._fd = disk.open(path, make=True, empty=True)
+            _write_all(disk, segment._fd, [content], 0)
         except OSError:
             segment.remove()
             raise
@@ -100,20 +102,20 @@ class Segment:
     def publish(self, path: Path, *, durable: bool) -> None:
         """Gives the file its name, from which on it counts."""
         if durable:
-            os.fsync(self._file())
+            self._disk.sync(self._file())
             self.dirty = False
-        os.rename(self.path, path)
+        self._disk.rename(self.path, path)
         self.path = path
         if durable:
-            sync_folder(path.parent)
+            self._disk.sync_folder(path.parent)
 
     def write(self, parts: tuple[bytes, bytes], *, durable: bool) -> int:
         """Writes a batch behind the tail and returns its size. When that fails nothing of it stays; raises OSError."""
         position, fd = self.tail.size, self._file()
         try:
-            size = _write_all(fd, parts, position)
+            size = _write_all(self._disk, fd, parts, position)
             if durable:
-                os.fdatasync(fd)
+                self._disk.sync(fd)
         except OSError:
             self.cut(position)
             raise
@@ -132,14 +134,14 @@ class Segment:
 
     def cut(self, size: int) -> None:
         """Removes what stands behind `size` bytes. Readers have not seen it."""
-        os.ftruncate(self._file(), size)
+        self._disk.truncate(self._file(), size)
 
     def sync(self) -> None:
         """Returns when all batches are on disk."""
         if self.dirty:
             self.dirty = False
             try:
-                os.fdatasync(self._file())
+                self._disk.sync(self._file())
             except OSError:
                 self.dirty = True
                 raise
@@ -147,22 +149,21 @@ class Segment:
     def close(self) -> None:
         """Closes the file for writing; it opens again when it is needed."""
         if self._fd is not None:
-            os.close(self._fd)
+            self._disk.close(self._fd)
             self._fd = None
 
     def remove(self) -> None:
         """Removes the file; what readers hold of it stays valid."""
         self.close()
-        self.path.unlink(missing_ok=True)
+        self._disk.remove(self.path)
 
     def _file(self) -> int:
         if self._fd is None:
-            self._fd = os.open(self.path, os.O_RDWR)
+            self._fd = self._disk.open(self.path)
         return self._fd
 
-    def map_file(self) -> mmap.mmap:
-        with self.path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    def map_file(self) -> mmap.mmap | bytes:
+        return self._disk.map(self.path)
 
     def buffer(self) -> pa.Buffer:
         """The file up to `tail` at least. What was read from it stays valid when the file is removed."""
@@ -251,22 +252,13 @@ class Segment:
         return self.index
 
 
-def sync_folder(folder: Path) -> None:
-    """Returns when the names in `folder` are on disk."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _write_all(fd: int, parts: list[bytes] | tuple[bytes, bytes], position: int) -> int:
+def _write_all(disk: Disk, fd: int, parts: list[bytes] | tuple[bytes, bytes], position: int) -> int:
     size = sum(map(len, parts))
-    done = os.pwritev(fd, parts, position)
+    done = disk.pwritev(fd, parts, position)
     if done < size:  # a full disk takes a part and refuses the rest
         rest = memoryview(b"".join(parts))
         while done < size:
-            written = os.pwrite(fd, rest[done:], position + done)
+            written = disk.pwrite(fd, rest[done:], position + done)
             if not written:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             done += written

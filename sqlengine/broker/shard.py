@@ -23,6 +23,7 @@ from sqlengine.broker.head import State, file_base, file_generation, file_name
 from sqlengine.broker.reading import Limits, read_range
 from sqlengine.broker.recovery import recover
 from sqlengine.broker.segment import Segment, Tail
+from sqlengine.disk import MACHINE, Disk
 
 
 class Options(NamedTuple):
@@ -31,6 +32,7 @@ class Options(NamedTuple):
     segment_bytes: int
     durable: bool
     synced: bool
+    disk: Disk = MACHINE
 
 
 class ShardLog:
@@ -51,8 +53,8 @@ class ShardLog:
     @staticmethod
     def create(folder: Path, options: Options) -> None:
         """The files of an empty shard."""
-        folder.mkdir(mode=0o700)
-        Segment.create(folder / file_name(0), State(0), durable=options.synced).close()
+        options.disk.make_folder(folder, mode=0o700)
+        Segment.create(folder / file_name(0), State(0), options.disk, durable=options.synced).close()
 
     @property
     def where(self) -> str:
@@ -115,7 +117,7 @@ class ShardLog:
         with self._sync_lock:
             if self.options.synced:
                 last.sync()  # or else a power loss could tear a file that is not the last
-            fresh = Segment.create(path, state, durable=self.options.synced)
+            fresh = Segment.create(path, state, self.options.disk, durable=self.options.synced)
             last.close()
         self._segments = (*(self._segments[:-1] if no_rows else self._segments), fresh)
         if no_rows:
@@ -228,12 +230,13 @@ def _first_row_since(parts: Parts, base: int, timestamp: int) -> int:
 
 
 def _open_segments(folder: Path, options: Options) -> tuple[Segment, ...]:
-    for unfinished in folder.glob("*.tmp"):
-        unfinished.unlink()
+    disk = options.disk
+    for unfinished in _files(folder, ".tmp", disk):
+        disk.remove(unfinished)
     segments: list[Segment] = []
     torn: Path | None = None
-    for path in _current_files(folder):
-        segment = Segment.open(path)
+    for path in _current_files(folder, disk):
+        segment = Segment.open(path, disk)
         if segment is None:
             torn = path
         elif torn is not None:
@@ -243,22 +246,26 @@ def _open_segments(folder: Path, options: Options) -> tuple[Segment, ...]:
         else:
             segments.append(segment)
     if torn is not None:
-        torn.unlink()  # only a power loss leaves such a file, in a mode that promises nothing then
+        disk.remove(torn)  # only a power loss leaves such a file, in a mode that promises nothing then
     if not segments:
         base = file_base(torn) if torn is not None else 0
-        segments = [Segment.create(folder / file_name(base), State(base), durable=options.synced)]
+        segments = [Segment.create(folder / file_name(base), State(base), disk, durable=options.synced)]
     for segment, following in pairwise(segments):
-        size = segment.path.stat().st_size
+        size = disk.size(segment.path)
         segment.tail = Tail(following.base, size, following.state.max_timestamp)
     return tuple(segments)
 
 
-def _current_files(folder: Path) -> list[Path]:
+def _files(folder: Path, ending: str, disk: Disk) -> list[Path]:
+    return [folder / name for name in disk.names(folder) if name.endswith(ending)]
+
+
+def _current_files(folder: Path, disk: Disk) -> list[Path]:
     """The segment files in order; of those with the same base the compacted one, the others are removed."""
     newest: dict[int, Path] = {}
-    for path in sorted(folder.glob("*.seg"), key=file_generation):
+    for path in sorted(_files(folder, ".seg", disk), key=file_generation):
         replaced = newest.get(file_base(path))
         if replaced is not None:
-            replaced.unlink()
+            disk.remove(replaced)
         newest[file_base(path)] = path
     return [newest[base] for base in sorted(newest)]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
-import uuid
 from pathlib import Path
 
 import msgspec
 
 from sqlengine.broker.base import TopicInfo
 from sqlengine.broker.errors import BrokerError, CorruptSegment, unknown_format
-from sqlengine.broker.segment import sync_folder
 from sqlengine.broker.shard import Options, ShardLog
+from sqlengine.disk import Disk
 
 FORMAT = 1
 _SUFFIX = ".topic"  # so that topics may be called '.' and '..'
@@ -37,6 +36,7 @@ class Topic:
     def __init__(self, folder: Path, definition: Definition, options: Options) -> None:
         self.folder = folder
         self.definition = definition
+        self.disk = options.disk
         if definition.retention_bytes is not None:
             share = max(_MIN_SEGMENT_BYTES, definition.retention_bytes // 4)
             options = options._replace(segment_bytes=min(options.segment_bytes, share))
@@ -85,21 +85,21 @@ def check_definition(definition: Definition) -> None:
 
 def create_topic(parent: Path, trash: Path, definition: Definition, options: Options) -> Topic:
     """Makes the topic's folder as a whole. Raises OSError and leaves nothing."""
-    unfinished = trash / uuid.uuid4().hex
+    disk = options.disk
+    unfinished = _unused(trash, disk)
     try:
-        unfinished.mkdir(mode=0o700)
-        (unfinished / _DEFINITION).write_bytes(msgspec.json.encode(definition))
+        disk.make_folder(unfinished, mode=0o700)
+        _write_definition(unfinished / _DEFINITION, definition, options)
         for shard in range(definition.shards):
             ShardLog.create(unfinished / str(shard), options)
         folder = parent / (definition.name + _SUFFIX)
         if options.synced:
-            _sync_file(unfinished / _DEFINITION)
-            sync_folder(unfinished)
-        unfinished.rename(folder)
+            disk.sync_folder(unfinished)
+        disk.rename(unfinished, folder)
         if options.synced:
-            sync_folder(parent)
+            disk.sync_folder(parent)
     except OSError:
-        shutil.rmtree(unfinished, ignore_errors=True)  # what stays there is removed at the next start
+        disk.remove_folder(unfinished)  # what stays there is removed at the next start
         raise
     return Topic(folder, definition, options)
 
@@ -107,8 +107,8 @@ def create_topic(parent: Path, trash: Path, definition: Definition, options: Opt
 def open_topics(parent: Path, options: Options) -> dict[str, Topic]:
     """All topics below `parent`. Raises CorruptSegment and UnknownFormat."""
     topics: dict[str, Topic] = {}
-    for folder in sorted(parent.glob("*" + _SUFFIX)):
-        definition = _read_definition(folder / _DEFINITION)
+    for folder in [parent / name for name in options.disk.names(parent) if name.endswith(_SUFFIX)]:
+        definition = _read_definition(folder / _DEFINITION, options.disk)
         topics[definition.name] = Topic(folder, definition, options)
     return topics
 
@@ -116,19 +116,31 @@ def open_topics(parent: Path, options: Options) -> dict[str, Topic]:
 def remove_topic(topic: Topic, trash: Path) -> None:
     """Removes the folder; after a death on the way it is either there or in the trash."""
     topic.close()
-    target = trash / uuid.uuid4().hex
-    topic.folder.rename(target)
-    sync_folder(topic.folder.parent)
-    shutil.rmtree(target)
+    disk = topic.disk
+    target = _unused(trash, disk)
+    disk.rename(topic.folder, target)
+    disk.sync_folder(topic.folder.parent)
+    disk.remove_folder(target)
 
 
-def _sync_file(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
+def _unused(trash: Path, disk: Disk) -> Path:
+    return trash / disk.random(16).hex()
 
 
-def _read_definition(path: Path) -> Definition:
-    content = path.read_bytes()
+def _write_definition(path: Path, definition: Definition, options: Options) -> None:
+    disk, content = options.disk, msgspec.json.encode(definition)
+    file = disk.open(path, make=True)
+    try:
+        if disk.pwrite(file, content, 0) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if options.synced:
+            disk.sync(file)
+    finally:
+        disk.close(file)
+
+
+def _read_definition(path: Path, disk: Disk) -> Definition:
+    content = disk.read(path)
     try:
         version = msgspec.json.decode(content, type=dict[str, object]).get("format")
         if version != FORMAT:

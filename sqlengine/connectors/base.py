@@ -15,6 +15,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.memory_tables import Memory
+from sqlengine.disk import MACHINE, Disk
 from sqlengine.formats.base import Option as Option
 
 
@@ -89,13 +90,15 @@ class Sink(Protocol):
 @dataclass(frozen=True)
 class Environment:
     """What connectors may use: the broker (None in a script without a data folder), the clock in ms, the graph's id,
-    the output stream of `print`, and the tables in memory (None where a process may not keep any)."""
+    the output stream of `print`, the tables in memory (None where a process may not keep any), and the disk that files are
+    written to."""
 
     broker: Broker | None
     clock: Callable[[], int]
     writer: str
     print_line: Callable[[str], None] = print
     memory: Memory | None = None
+    disk: Disk = MACHINE
 
 
 class Connector(Protocol):

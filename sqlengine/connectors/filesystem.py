@@ -70,7 +70,7 @@ class FilesystemConnector:
         """Makes the folder. PlanError where the path is a file."""
         _check_written(table)
         complete(_path(table))
-        return FileSink(table, _path(table), environment.writer, fsync=_fsync(table))
+        return FileSink(table, _path(table), environment.writer, fsync=_fsync(table), disk=environment.disk)
 
     def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""

@@ -8,8 +8,6 @@ epoch that is repeated adds nothing. Another process that reads the file at the 
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
 import re
 from pathlib import Path
 from typing import ClassVar
@@ -21,6 +19,7 @@ from parser.errors import ExecutionError, PlanError, ServiceError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import cannot_write
+from sqlengine.disk import MACHINE, Disk
 from sqlengine.formats.registry import encoder_for, framing_of
 
 _HEADER = b"sqlengine file sink journal 1\n"
@@ -32,9 +31,10 @@ class FileSink:
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool) -> None:
-        check_folder(table, folder)
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE) -> None:
+        check_folder(table, folder, disk)
+        disk.make_folder(folder, parents=True)
+        self._disk = disk
         self._names = table.physical.names
         self._framing = framing_of(table)
         self._encoder = encoder_for(table)
@@ -43,9 +43,9 @@ class FileSink:
         self._rows = 0
         name = file_name(table, writer)
         self._path = folder / f"{name}.{table.options['format']}"
-        self._journal = _Journal(folder / f".{name}.journal", fsync=fsync)
+        self._journal = _Journal(folder / f".{name}.journal", fsync=fsync, disk=disk)
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = disk.open(self._path, make=True, mode=0o644)
             self._length = self._recover()
         except BaseException:
             self._journal.close()
@@ -53,14 +53,14 @@ class FileSink:
 
     def _recover(self) -> int:
         """Cuts off what was written for an epoch that was not committed."""
-        size = os.fstat(self._file).st_size
+        size = self._disk.size(self._file)
         if size < self._journal.length:
             raise ExecutionError(
                 f"file '{self._path}' lost rows that were committed",
                 detail=f"it has {size} bytes, its journal says {self._journal.length}",
                 hint="restore it, or remove it together with its journal to begin again",
             )
-        os.ftruncate(self._file, self._journal.length)
+        self._disk.truncate(self._file, self._journal.length)
         return self._journal.length
 
     def last_epoch(self) -> int | None:
@@ -89,18 +89,18 @@ class FileSink:
         if not self._rows:
             return 0
         data = b"".join(self._pending)
-        if not os.fstat(self._file).st_nlink:
+        if not self._disk.is_named(self._file):
             raise ExecutionError(
                 f"the output file '{self._path}' was deleted while it was written to",
                 hint="start the job again: it begins a new file",
             )
         try:
-            _write_all(self._file, data, self._length)
+            _write_all(self._disk, self._file, data, self._length)
             if self._fsync:
-                os.fdatasync(self._file)
+                self._disk.sync(self._file)
             self._journal.add(epoch, self._length + len(data))
         except OSError as error:
-            os.ftruncate(self._file, self._length)
+            self._disk.truncate(self._file, self._length)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise cannot_write(f"file '{self._path}'", error) from None
             raise ExecutionError(f"cannot write to '{self._path}'", detail=error.strerror) from None
@@ -109,39 +109,38 @@ class FileSink:
         return written
 
     def close(self) -> None:
-        os.close(self._file)
+        self._disk.close(self._file)
         self._journal.close()
 
 
-def check_folder(table: Table, folder: Path) -> None:
+def check_folder(table: Table, folder: Path, disk: Disk = MACHINE) -> None:
     """PlanError where the path is a file."""
-    if folder.exists() and not folder.is_dir():
+    if disk.exists(folder) and not disk.is_folder(folder):
         raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
 
 
 class _Journal:
     """The last epoch of a file and the length that it has with it. Held open and locked: a writer is one process."""
 
-    def __init__(self, path: Path, *, fsync: bool) -> None:
+    def __init__(self, path: Path, *, fsync: bool, disk: Disk) -> None:
         self._path = path
         self._fsync = fsync
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._file)
-            raise ServiceError(f"another process writes to '{path.parent}' as the same writer") from None
+        self._disk = disk
+        self._file = disk.open(path, make=True, mode=0o644)
+        if not disk.lock(self._file):
+            disk.close(self._file)
+            raise ServiceError(f"another process writes to '{path.parent}' as the same writer")
         self.epoch: int | None = None
         self.length = 0
         self._size = self._load()
 
     def _load(self) -> int:
         """Reads the entries; the journal's size up to the last whole one."""
-        data = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        data = self._disk.pread(self._file, self._disk.size(self._file), 0)
         if not data.startswith(_HEADER):
             if data and not _HEADER.startswith(data):
                 raise ExecutionError(f"'{self._path}' is no journal that this version reads")
-            _write_all(self._file, _HEADER, 0)
+            _write_all(self._disk, self._file, _HEADER, 0)
             return len(_HEADER)
         size = len(_HEADER)
         for line in data[size:].splitlines(keepends=True):
@@ -150,7 +149,7 @@ class _Journal:
                 break  # torn by a crash
             self.epoch, self.length = entry
             size += len(line)
-        os.ftruncate(self._file, size)
+        self._disk.truncate(self._file, size)
         return size
 
     def add(self, epoch: int, length: int) -> None:
@@ -159,30 +158,30 @@ class _Journal:
             self._shorten()
         line = _entry(epoch, length)
         try:
-            _write_all(self._file, line, self._size)
+            _write_all(self._disk, self._file, line, self._size)
         except OSError:
-            os.ftruncate(self._file, self._size)
+            self._disk.truncate(self._file, self._size)
             raise
         if self._fsync:
-            os.fdatasync(self._file)
+            self._disk.sync(self._file)
         self._size += len(line)
         self.epoch, self.length = epoch, length
 
     def _shorten(self) -> None:
         """Only the last entry counts. The new file takes the old one's place at once, and its lock before that."""
         fresh = self._path.with_suffix(".new")
-        file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = self._disk.open(fresh, make=True, empty=True, mode=0o644)
+        self._disk.lock(file)
         data = _HEADER + (_entry(self.epoch, self.length) if self.epoch is not None else b"")
-        _write_all(file, data, 0)
+        _write_all(self._disk, file, data, 0)
         if self._fsync:
-            os.fdatasync(file)
-        os.replace(fresh, self._path)
-        os.close(self._file)
+            self._disk.sync(file)
+        self._disk.rename(fresh, self._path)
+        self._disk.close(self._file)
         self._file, self._size = file, len(data)
 
     def close(self) -> None:
-        os.close(self._file)
+        self._disk.close(self._file)
 
 
 def _entry(epoch: int, length: int) -> bytes:
@@ -198,10 +197,10 @@ def _parse(line: bytes) -> tuple[int, int] | None:
     return entry if _entry(*entry) == line else None
 
 
-def _write_all(file: int, data: bytes, offset: int) -> None:
+def _write_all(disk: Disk, file: int, data: bytes, offset: int) -> None:
     view = memoryview(data)
     while view:
-        done = os.pwrite(file, view, offset)
+        done = disk.pwrite(file, view, offset)
         view, offset = view[done:], offset + done
 
 

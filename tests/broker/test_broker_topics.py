@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import threading
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from sqlengine.broker.base import Broker, Records, is_system
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
+from sqlengine.disk import MachineDisk
 from sqlengine.durability import Fsync
 from tests.support import PATIENCE_S, eventually
 
@@ -222,7 +222,7 @@ def test_a_mode_syncs_as_often_as_it_says(
     broker = EmbeddedBroker(folder, fsync=fsync, fsync_interval_s=0.02)
     broker.create_topic("t")
     synced: list[int] = []
-    monkeypatch.setattr(os, "fdatasync", synced.append)
+    monkeypatch.setattr(MachineDisk, "sync", staticmethod(synced.append))
     for _ in range(10):
         broker.append("t", 0, [b"v"], timestamp_ms=0)
     eventually(lambda: len(synced) >= least)
@@ -242,7 +242,7 @@ def test_an_append_that_cannot_be_synced_was_not_made(folder: Path, monkeypatch:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", fail)
+        patch.setattr(MachineDisk, "sync", staticmethod(fail))
         with pytest.raises(BrokerError, match="cannot write to topic 't' shard 0"):
             broker.append("t", 0, [b"lost"], timestamp_ms=0, writer="w", epoch=1)
     assert not broker.append("t", 0, [b"b"], timestamp_ms=0, writer="w", epoch=1).duplicate

@@ -16,6 +16,7 @@ from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors import filesystem_sink
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.registry import open_sink, open_source
+from sqlengine.disk import MachineDisk
 from tests.connectors.tables import SCHEMA, environment, json_rows, read_all, table
 
 
@@ -93,7 +94,7 @@ def test_a_full_disk_leaves_the_epoch_to_be_tried_again(tmp_path: Path, monkeypa
             os.write(file, bytes(data[:5]))
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        full.setattr(filesystem_sink.os, "pwrite", half)
+        full.setattr(MachineDisk, "pwrite", staticmethod(half))
         with pytest.raises(BrokerFull):
             write(target, 2, [2])
     assert content(tmp_path) == json_rows([1])
