@@ -7,7 +7,7 @@ import json
 from flask import Response
 
 from parser.errors import ExecutionError, JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
-from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, TopicExists, TopicNotFound
+from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, Fenced, TopicExists, TopicNotFound
 from sqlengine.topic_access import BadRequest, TopicInUse
 
 
@@ -48,7 +48,7 @@ def status_of(error: SqlError) -> int:
             return 400
         case TopicNotFound():
             return 404
-        case TopicExists() | TopicInUse():
+        case TopicExists() | TopicInUse() | Fenced():
             return 409
         case BrokerFull():
             return 507

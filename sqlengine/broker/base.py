@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 
 IntArray = npt.NDArray[np.int64]
 # Values or keys of a batch: Python bytes (None is NULL) or a binary Arrow array.
@@ -118,12 +119,14 @@ class Broker(Protocol):
         timestamp_ms: int,
         writer: str | None = None,
         epoch: int | None = None,
+        fence: Fence | None = None,
     ) -> Appended:
         """Appends all values as one batch: after a crash the batch is there whole or not at all.
 
         `timestamp_ms` is the time of arrival of all of them. With `writer` and `epoch` nothing is written when that
         writer has appended this or a later epoch to the shard before; a batch without values then records the epoch.
-        A compacted topic needs a key for every value. Raises BrokerFull with nothing written."""
+        A compacted topic needs a key for every value. Raises BrokerFull with nothing written, and Fenced when the
+        claims of `fence` belong to somebody else by now."""
 
     def read(
         self,
@@ -151,11 +154,32 @@ class Broker(Protocol):
     def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
         """The last epoch that `writer` appended, also when retention has removed the records since."""
 
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Remembers per shard where `group` goes on reading; other shards keep what they have. Atomic."""
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
+        """Remembers per shard where `group` goes on reading; other shards keep what they have. Atomic.
+
+        Raises Fenced with a `fence` whose member does not own all of these shards, and without one where any member
+        of the group does. The claims of the fence do not matter."""
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """Shard -> offset as committed; shards never committed are absent."""
+
+    def join(self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS) -> Membership:
+        """Makes `member` one of the group and shares the shards of all members' topics anew, each to one of them.
+
+        It is a member until it leaves or was silent for `session_ms`. A name that is in the group already takes its
+        place: who had it before is refused from then on."""
+
+    def heartbeat(self, group: str, member: str, generation: int) -> Membership:
+        """Tells that the member lives, and what it owns now. Raises Fenced when it is none any more."""
+
+    def leave(self, group: str, member: str) -> None:
+        """Gives its shards to the others. Nothing happens to who is no member."""
+
+    def groups(self) -> list[GroupInfo]:
+        """All groups that have members or committed offsets, by name."""
+
+    def delete_group(self, group: str) -> None:
+        """Forgets what the group committed. Raises Fenced while it has members."""
 
     def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
         """The first offset from which on a record of that time or later stands; the end when there is none.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
+
+import msgspec
 
 from sqlengine.broker import compaction, retention
 from sqlengine.broker.base import Appended, Column, Records, TopicInfo, check_topic_name
 from sqlengine.broker.codec import NO_EPOCH, encode
-from sqlengine.broker.errors import BrokerError, TopicExists, cannot_write, topic_not_found
+from sqlengine.broker.coordinator import TOPIC as GROUPS
+from sqlengine.broker.coordinator import Coordinator, Group
+from sqlengine.broker.errors import BrokerError, Fenced, TopicExists, cannot_write, topic_not_found
 from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
+from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 from sqlengine.broker.reading import Limits
 from sqlengine.broker.shard import Options, ShardLog
 from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
@@ -57,7 +62,8 @@ class EmbeddedBroker:
         self._lock = FolderLock(self._folder, disk)
         try:
             self._topics = self._open()
-            self._groups = self._open_groups()
+            self._offsets = self._open_offsets()
+            self._coordinator = self._open_groups()
         except BaseException:
             self._lock.release()
             raise
@@ -71,16 +77,25 @@ class EmbeddedBroker:
             disk.make_folder(folder, parents=True, mode=0o700)
         return open_topics(self._parent, self._options)
 
-    def _open_groups(self) -> GroupOffsets:
+    def _open_offsets(self) -> GroupOffsets:
         self.create_topic(OFFSETS, compacted=True, if_not_exists=True)
 
         def append(keys: list[bytes], values: list[bytes | None]) -> None:
             self.append(OFFSETS, 0, values, keys=keys, timestamp_ms=self._clock())
 
-        groups = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
-        for topic in groups.topics() - set(self._topics):
-            groups.forget(topic)
-        return groups
+        offsets = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
+        for topic in offsets.topics() - set(self._topics):
+            offsets.forget(topic)
+        return offsets
+
+    def _open_groups(self) -> Coordinator:
+        kept = self.read_latest(GROUPS) if GROUPS in self._topics else {}
+        known = {name.decode(): msgspec.json.decode(state, type=Group) for name, state in kept.items()}
+
+        def save(name: str, state: Group) -> None:
+            self.append(GROUPS, 0, [msgspec.json.encode(state)], keys=[name.encode()], timestamp_ms=self._clock())
+
+        return Coordinator(known, save, lambda topic: self._topic(topic).definition.shards, self._clock)
 
     @property
     def _parent(self) -> Path:
@@ -118,7 +133,8 @@ class EmbeddedBroker:
             topic = self._topic(name)
             del self._topics[name]
             remove_topic(topic, self._trash)
-            self._groups.forget(name)
+            self._offsets.forget(name)
+            self._coordinator.forget(name)
 
     def topics(self) -> list[TopicInfo]:
         with self._definitions:
@@ -146,6 +162,7 @@ class EmbeddedBroker:
         timestamp_ms: int,
         writer: str | None = None,
         epoch: int | None = None,
+        fence: Fence | None = None,
     ) -> Appended:
         if self._flusher is not None:
             self._flusher.check()
@@ -158,7 +175,8 @@ class EmbeddedBroker:
         if not payload.rows and writer is None:
             return Appended(log.end, log.end)
         segments = len(log.segments)
-        appended = log.append(payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch)
+        with nullcontext() if fence is None else self._coordinator.holding(fence):
+            appended = log.append(payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch)
         self._arrivals.notify()
         if len(log.segments) > segments:
             with suppress(BrokerError, OSError):  # the batch is appended; retention is tried again
@@ -202,15 +220,41 @@ class EmbeddedBroker:
     def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
         return self._log(topic, shard).last_epoch(writer)
 
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
         with self._definitions:  # or else a deletion meanwhile would leave them behind
             for shard in offsets:
                 self._log(topic, shard)
-            self._groups.commit(group, topic, offsets)
+            places = [(topic, shard) for shard in offsets]
+            if fence is not None and fence.group != group:
+                raise Fenced(f"a member of group {fence.group!r} does not commit for group {group!r}")
+            owned = self._coordinator.holding_unowned(group, places)
+            with owned if fence is None else self._coordinator.holding(fence, places):
+                self._offsets.commit(group, topic, offsets)
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         self._topic(topic)
-        return self._groups.committed(group, topic)
+        return self._offsets.committed(group, topic)
+
+    def join(self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS) -> Membership:
+        self.create_topic(GROUPS, compacted=True, if_not_exists=True)
+        return self._coordinator.join(group, member, topics, session_ms)
+
+    def heartbeat(self, group: str, member: str, generation: int) -> Membership:
+        return self._coordinator.heartbeat(group, member, generation)
+
+    def leave(self, group: str, member: str) -> None:
+        self._coordinator.leave(group, member)
+
+    def groups(self) -> list[GroupInfo]:
+        members, offsets = self._coordinator.groups(), self._offsets.groups()
+        return [
+            GroupInfo(name, *members.get(name, (0, ())), offsets.get(name, {}))
+            for name in sorted(members.keys() | offsets.keys())
+        ]
+
+    def delete_group(self, group: str) -> None:
+        with self._coordinator.without_members(group):
+            self._offsets.forget_group(group)
 
     def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
         return self._log(topic, shard).offset_for_time(timestamp_ms)

@@ -5,6 +5,7 @@ ServiceError
     ├── TopicNotFound
     ├── TopicExists
     ├── OffsetOutOfRange   records were removed, or never existed
+    ├── Fenced             who acts is no owner (any more): nothing was done
     ├── BrokerFull         no space: nothing was written, the same append works once there is space
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
@@ -36,6 +37,10 @@ class TopicExists(BrokerError):
 
 
 class OffsetOutOfRange(BrokerError):
+    pass
+
+
+class Fenced(BrokerError):
     pass
 
 

@@ -44,14 +44,29 @@ class GroupOffsets:
         with self._lock:
             return {key[2]: offset for key, offset in self._known.items() if key[:2] == (group, topic)}
 
+    def groups(self) -> dict[str, dict[str, dict[int, int]]]:
+        """Group -> topic -> shard -> offset."""
+        found: dict[str, dict[str, dict[int, int]]] = {}
+        with self._lock:
+            for (group, topic, shard), offset in sorted(self._known.items()):
+                found.setdefault(group, {}).setdefault(topic, {})[shard] = offset
+        return found
+
     def topics(self) -> set[str]:
         with self._lock:
             return {topic for _, topic, _ in self._known}
 
     def forget(self, topic: str) -> None:
         """Removes what was committed for `topic`."""
+        self._remove(lambda _, committed: committed == topic)
+
+    def forget_group(self, group: str) -> None:
+        """Removes what `group` committed."""
+        self._remove(lambda owner, _: owner == group)
+
+    def _remove(self, is_gone: Callable[[str, str], bool]) -> None:
         with self._lock:
-            gone = [key for key in self._known if key[1] == topic]
+            gone = [key for key in self._known if is_gone(key[0], key[1])]
             if gone:
                 self._append([*map(msgspec.json.encode, gone)], [None] * len(gone))
             for key in gone:
