@@ -70,12 +70,17 @@ def _flag(asked: Mapping[object, object], key: str) -> bool:
 def delete_topic(broker: Broker, name: str, users: Collection[str] = ()) -> Json:
     """Removes the topic, unless jobs read or write it."""
     refuse_system(name)
+    refuse_used(name, users)
+    broker.delete_topic(name)
+    return {"deleted": name}
+
+
+def refuse_used(name: str, users: Collection[str]) -> None:
+    """Without the topic these jobs could not go on."""
     if users:
         names = sorted(users)
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise TopicInUse(f"topic '{name}' is used by {shown}", hint="stop or remove these jobs first")
-    broker.delete_topic(name)
-    return {"deleted": name}
 
 
 class TopicInUse(BrokerError):

@@ -11,11 +11,12 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.jobs import jobs_blueprint
 from sqlengine.api.letters import letters_blueprint
 from sqlengine.api.problems import problem
-from sqlengine.api.topics import topics_blueprint
+from sqlengine.api.topics import topics_blueprint, users_of_topic
 from sqlengine.engine import Engine
 
 MAX_BODY = 64 << 20
@@ -30,6 +31,7 @@ def create_app(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlErro
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     app.register_blueprint(jobs_blueprint(engine, file_problems))
     app.register_blueprint(topics_blueprint(engine))
+    app.register_blueprint(broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic)))
     app.register_blueprint(letters_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
     token = engine.config.token

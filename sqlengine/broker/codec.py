@@ -6,6 +6,7 @@
     values   [validity bits]  record ends from 0 on, 4 bytes each, one more than records  bytes
     keys     the same                                           (if there are keys)
 
+From `sparse` on it may be packed (see packing); the header then has the size that it had before.
 All numbers are little-endian and every part is padded to 8 bytes, so that the parts are Arrow buffers as they stand.
 """
 
@@ -23,13 +24,14 @@ import pyarrow as pa
 
 from sqlengine.broker.base import Column, IntArray
 from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.packing import PACKED, Compression, pack, unpack
 
 BINARY = pa.binary()
 MAX_BATCH_BYTES = 1 << 29
 NO_EPOCH = -1
 _FEW = 16
 
-# crc, mark, length, rows, base, next, timestamp, epoch, writer size, flags, value bytes, key bytes, reserved
+# crc, mark, length, rows, base, next, timestamp, epoch, writer size, flags, value bytes, key bytes, plain bytes
 HEADER = struct.Struct("<IIIIqqqqHHIII")
 _CRC = struct.Struct("<I")
 _COVERED = struct.Struct("<IIIqqqqHHIII")
@@ -40,7 +42,9 @@ _PADDING = [b"\0" * ((8 - size) % 8) for size in range(8)]
 
 
 class Header(NamedTuple):
-    """`length` is that of the whole batch; its records lie in the offsets [base, next), `timestamp` is their latest."""
+    """`length` is that of the whole batch; its records lie in the offsets [base, next), `timestamp` is their latest.
+
+    `plain_bytes` is the size of a packed body before it was packed, 0 for others."""
 
     crc: int
     mark: int
@@ -54,7 +58,7 @@ class Header(NamedTuple):
     flags: int
     value_bytes: int
     key_bytes: int
-    reserved: int
+    plain_bytes: int
 
 
 class Payload(NamedTuple):
@@ -65,6 +69,7 @@ class Payload(NamedTuple):
     value_bytes: int
     key_bytes: int
     body: bytes
+    plain_bytes: int = 0
 
     @property
     def every_key(self) -> bool:
@@ -113,6 +118,48 @@ def encode(
     if len(body) > MAX_BATCH_BYTES:
         raise _too_large(len(body))
     return Payload(len(value_array), flags, value_bytes, key_bytes, body)
+
+
+def compress(payload: Payload, compression: Compression) -> Payload:
+    """The payload with its body packed, where that makes it smaller."""
+    body, flag = pack(payload.body, compression)
+    if not flag:
+        return payload
+    return payload._replace(flags=payload.flags | flag, body=body, plain_bytes=len(payload.body))
+
+
+def check(payload: Payload) -> None:
+    """Raises BrokerError unless the payload is what `encode` and `compress` make: one that came from elsewhere, and that
+    readers would trip over."""
+    body = pa.py_buffer(payload.body)
+    if payload.flags & PACKED:
+        body = unpack(body, 0, payload.flags, payload.plain_bytes)
+    known = _NULL_VALUES | _KEYS | _NULL_KEYS | PACKED
+    if payload.flags & ~known or body.size != _body_size(payload) or len(payload.body) % 8:
+        raise BrokerError("a batch is malformed", detail="its sizes contradict each other")
+    try:
+        parts = _columns(body, 0, payload)
+        _check_column(parts.values, payload.value_bytes)
+        if parts.keys is not None:
+            _check_column(parts.keys, payload.key_bytes)
+    except pa.ArrowInvalid as error:
+        raise BrokerError("a batch is malformed", detail=str(error)) from None
+
+
+def _check_column(column: pa.BinaryArray, size: int) -> None:
+    column.validate(full=True)
+    ends = column.buffers()[1]
+    if _FIRST_END.unpack_from(ends)[0] or _FIRST_END.unpack_from(ends, 4 * len(column))[0] != size:
+        raise BrokerError("a batch is malformed", detail="its columns do not fill their bytes")
+
+
+def _body_size(payload: Payload) -> int:
+    def size(nulls: int, content: int) -> int:
+        bits = padded((payload.rows + 7) // 8) if payload.flags & nulls else 0
+        return bits + padded(4 * (payload.rows + 1)) + padded(content)
+
+    keys = size(_NULL_KEYS, payload.key_bytes) if payload.flags & _KEYS else 0
+    return size(_NULL_VALUES, payload.value_bytes) + keys
 
 
 def _are_few(values: Column) -> TypeGuard[Sequence[bytes]]:
@@ -171,10 +218,10 @@ def seal(
     payload: Payload, mark: int, base: int, next_offset: int, timestamp: int, writer: bytes, epoch: int
 ) -> tuple[bytes, bytes]:
     """The two halves of the batch as they stand in the file one behind the other."""
-    count, flags, value_bytes, key_bytes, body = payload
+    count, flags, value_bytes, key_bytes, body, plain = payload
     length = payload.length(writer)
     head = _COVERED.pack(
-        mark, length, count, base, next_offset, timestamp, epoch, len(writer), flags, value_bytes, key_bytes, 0
+        mark, length, count, base, next_offset, timestamp, epoch, len(writer), flags, value_bytes, key_bytes, plain
     )
     if writer:
         head += writer + _PADDING[len(writer) % 8]
@@ -202,6 +249,12 @@ def writer_of(view: memoryview, position: int, header: Header) -> str:
 def decode(buffer: pa.Buffer, position: int, header: Header) -> Parts:
     """The records of the intact batch at `position` of `buffer`."""
     at = position + HEADER.size + padded(header.writer_size)
+    if header.flags & PACKED:
+        return _columns(unpack(buffer, at, header.flags, header.plain_bytes), 0, header)
+    return _columns(buffer, at, header)
+
+
+def _columns(buffer: pa.Buffer, at: int, header: Header | Payload) -> Parts:
     flags, count = header.flags, header.rows
     offsets = timestamps = keys = None
     if flags & _SPARSE:

@@ -16,6 +16,7 @@ from sqlengine.broker.base import IntArray, Records
 from sqlengine.broker.codec import NO_EPOCH, encode, seal
 from sqlengine.broker.errors import cannot_write
 from sqlengine.broker.head import State, file_generation, file_name
+from sqlengine.broker.latest import latest as latest_values
 from sqlengine.broker.reading import Limits, read_range
 from sqlengine.broker.segment import Segment
 from sqlengine.broker.shard import ShardLog
@@ -49,17 +50,7 @@ def compact(log: ShardLog, now_ms: int) -> None:
 
 def latest(log: ShardLog) -> dict[bytes, bytes]:
     """The last value per key; keys whose last value is NULL are left out."""
-    values: dict[bytes, bytes] = {}
-    position = log.begin
-    while (records := log.read(position, _CHUNK)) is not None:
-        keys = records.keys.to_pylist() if records.keys is not None else []
-        for key, value in zip(keys, records.values.to_pylist(), strict=False):
-            if value is None:
-                values.pop(key, None)
-            else:
-                values[key] = value
-        position = records.next_offset
-    return values
+    return latest_values(lambda offset: log.read(offset, _CHUNK), log.begin)
 
 
 def _write(segment: Segment, log: ShardLog, old: tuple[Segment, ...], oldest_tombstone: int) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from sqlengine.broker import compaction, retention
 from sqlengine.broker.base import Appended, Column, Records, TopicInfo, check_topic_name
-from sqlengine.broker.codec import NO_EPOCH, encode
+from sqlengine.broker.codec import NO_EPOCH, Payload, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
 from sqlengine.broker.coordinator import Coordinator, Group
 from sqlengine.broker.errors import BrokerError, Fenced, TopicExists, cannot_write, topic_not_found
@@ -20,7 +20,7 @@ from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
-from sqlengine.broker.reading import Limits
+from sqlengine.broker.reading import Batches, Limits
 from sqlengine.broker.shard import Options, ShardLog
 from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
 from sqlengine.broker.waking import Arrivals, Flusher
@@ -164,12 +164,27 @@ class EmbeddedBroker:
         epoch: int | None = None,
         fence: Fence | None = None,
     ) -> Appended:
+        return self.append_payload(
+            topic, shard, encode(values, keys), timestamp_ms=timestamp_ms, writer=writer, epoch=epoch, fence=fence
+        )
+
+    def append_payload(
+        self,
+        topic: str,
+        shard: int,
+        payload: Payload,
+        *,
+        timestamp_ms: int,
+        writer: str | None = None,
+        epoch: int | None = None,
+        fence: Fence | None = None,
+    ) -> Appended:
+        """Appends a batch that whoever asks has made: see `append`."""
         if self._flusher is not None:
             self._flusher.check()
         known = self._topic(topic)
         log = known.log(shard)
         _check_writer(writer, epoch)
-        payload = encode(values, keys)
         if known.definition.compacted and payload.rows and not payload.every_key:
             raise BrokerError(f"topic {topic!r} is compacted: every value needs a key")
         if not payload.rows and writer is None:
@@ -194,6 +209,10 @@ class EmbeddedBroker:
         until: int | None = None,
     ) -> Records | None:
         return self._log(topic, shard).read(offset, Limits(max_records, max_bytes, until))
+
+    def read_batches(self, topic: str, shard: int, offset: int, limits: Limits) -> Batches | None:
+        """The batches with the records that `read` would give, as they stand in the files."""
+        return self._log(topic, shard).read_batches(offset, limits)
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
         values: dict[bytes, bytes] = {}
@@ -285,6 +304,9 @@ class EmbeddedBroker:
 
     def wait_for_data(self, timeout_s: float) -> bool:
         return self._arrivals.wait(timeout_s)
+
+    def wait_beyond(self, seen: int, timeout_s: float) -> int:
+        return self._arrivals.wait_beyond(seen, timeout_s)
 
     def close(self) -> None:
         if self._flusher is not None:

@@ -9,7 +9,8 @@ ServiceError
     ├── BrokerFull         no space: nothing was written, the same append works once there is space
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
-    └── DataFolderLocked   another server uses the folder
+    ├── DataFolderLocked   another server uses the folder
+    └── BrokerUnreachable  a server's broker did not answer
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ class UnknownFormat(BrokerError):
 
 
 class DataFolderLocked(BrokerError):
+    pass
+
+
+class BrokerUnreachable(BrokerError):
     pass
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -58,7 +59,9 @@ class GroupInfo:
     offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
 
-def share(places: Sequence[Place], wishes: Mapping[str, Set[str]], owners: Mapping[Place, str]) -> dict[Place, str]:
+def share(
+    places: Sequence[Place], wishes: Mapping[str, AbstractSet[str]], owners: Mapping[Place, str]
+) -> dict[Place, str]:
     """An owner for each of `places` whose topic some member of `wishes` reads: all about as many, few change.
 
     The result depends on nothing but the arguments, whatever their order.
@@ -83,7 +86,7 @@ def share(places: Sequence[Place], wishes: Mapping[str, Set[str]], owners: Mappi
     return dict(sorted((place, member) for member, owned in mine.items() for place in owned))
 
 
-def _move_one(mine: dict[str, list[Place]], wishes: Mapping[str, Set[str]]) -> bool:
+def _move_one(mine: dict[str, list[Place]], wishes: Mapping[str, AbstractSet[str]]) -> bool:
     """Moves a place from who has most to who has less by two at least; False when nobody has."""
     by_load = sorted(mine, key=lambda member: len(mine[member]))
     for giver in reversed(by_load):

@@ -6,11 +6,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from sqlengine.broker.base import IntArray, Records
-from sqlengine.broker.codec import BINARY, MAX_BATCH_BYTES, Header, Parts, decode, plain_values
+from sqlengine.broker.codec import BINARY, MAX_BATCH_BYTES, Header, Parts, decode, header_at, is_intact, plain_values
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.segment import Segment, Tail
 
@@ -35,13 +36,58 @@ class Run(NamedTuple):
     headers: list[Header]
 
 
+class Batches(msgspec.Struct, frozen=True, array_like=True):
+    """Batches one behind the other as they stand in the files, whose records reach up to the offset `reached`."""
+
+    data: bytes
+    reached: int
+
+    def run(self) -> Run:
+        """Raises BrokerError unless all of them are intact."""
+        buffer, view = pa.py_buffer(self.data), memoryview(self.data)
+        run, position = Run(buffer, view, [], []), 0
+        while position < len(view):
+            mark = int.from_bytes(view[position + 4 : position + 8], "little")
+            header = header_at(view, position, len(view), mark)
+            if header is None or not is_intact(view, position, header):
+                raise BrokerError("batches were damaged on their way", hint="read them again")
+            run.positions.append(position)
+            run.headers.append(header)
+            position += header.length
+        return run
+
+
 def read_range(topic: str, shard: int, segments: Sequence[Segment], offset: int, limits: Limits) -> Records:
     """Records of `segments` from `offset` on, which lies in them; no rows only where compaction left none."""
-    if limits.until is None:
-        limits = Limits(max(1, limits.records), max(1, min(limits.bytes, MAX_BATCH_BYTES)), None)
-        runs, reached = _collect(segments, offset, offset + limits.records, limits.bytes)
-    else:
-        runs, reached = _collect(segments, offset, limits.until, _NO_LIMIT)
+    runs, reached = _collect_within(segments, offset, limits)
+    return records_of(topic, shard, runs, reached, offset, limits)
+
+
+def read_batches(segments: Sequence[Segment], offset: int, limits: Limits) -> Batches:
+    """The batches that hold these records, whole."""
+    runs, reached = _collect_within(segments, offset, limits)
+    batches = [
+        run.view[position : position + header.length]
+        for run in runs
+        for position, header in zip(run.positions, run.headers, strict=True)
+    ]
+    return Batches(b"".join(batches), reached)
+
+
+def _collect_within(segments: Sequence[Segment], offset: int, limits: Limits) -> tuple[list[Run], int]:
+    if limits.until is not None:
+        return _collect(segments, offset, limits.until, _NO_LIMIT)
+    limits = _sensible(limits)
+    return _collect(segments, offset, offset + limits.records, limits.bytes)
+
+
+def _sensible(limits: Limits) -> Limits:
+    return limits._replace(records=max(1, limits.records), bytes=max(1, min(limits.bytes, MAX_BATCH_BYTES)))
+
+
+def records_of(topic: str, shard: int, runs: list[Run], reached: int, offset: int, limits: Limits) -> Records:
+    """The records from `offset` on within `limits` of batches that were collected for them and reach to `reached`."""
+    limits = _sensible(limits)
     headers = [header for run in runs for header in run.headers]
     if len(headers) > 1 and not any(header.flags for header in headers):
         parts: list[Parts] = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from sqlengine.broker.errors import (
     offset_out_of_range,
 )
 from sqlengine.broker.head import State, file_base, file_generation, file_name
-from sqlengine.broker.reading import Limits, read_range
+from sqlengine.broker.reading import Batches, Limits, read_batches, read_range
 from sqlengine.broker.recovery import recover
 from sqlengine.broker.segment import Segment, Tail
 from sqlengine.disk import MACHINE, Disk
+
+T = TypeVar("T")
 
 
 class Options(NamedTuple):
@@ -137,6 +140,13 @@ class ShardLog:
             return self._segments[:-1]
 
     def read(self, offset: int, limits: Limits) -> Records | None:
+        return self._reading(offset, limits, lambda s: read_range(self.topic, self.shard, s, offset, limits))
+
+    def read_batches(self, offset: int, limits: Limits) -> Batches | None:
+        """The batches that hold the records which `read` would give."""
+        return self._reading(offset, limits, lambda s: read_batches(s, offset, limits))
+
+    def _reading(self, offset: int, limits: Limits, work: Callable[[tuple[Segment, ...]], T]) -> T | None:
         while True:
             self._require_open()
             segments = self._segments
@@ -147,7 +157,7 @@ class ShardLog:
             if offset >= stop:
                 return None
             try:
-                return read_range(self.topic, self.shard, segments, offset, limits)
+                return work(segments)
             except FileNotFoundError:
                 self._require_open()
                 if segments is self._segments:

@@ -29,6 +29,12 @@ class Arrivals:
             self._seen.count = self._count
         return came
 
+    def wait_beyond(self, seen: int, timeout_s: float) -> int:
+        """The number of appends, once it is not `seen` any more or after that time."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._count != seen, timeout_s)
+            return self._count
+
 
 class Flusher:
     """Calls `sync` every `interval_s` in a thread of its own. A failure is raised by the next `check`."""

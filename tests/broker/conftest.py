@@ -4,9 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from flask import Flask
 
+from sqlengine.api.broker import broker_blueprint
+from sqlengine.api.server import HttpServer
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.remote import RemoteBroker, connect
+from sqlengine.broker.wire import answer
 
 
 class Clock:
@@ -37,7 +42,26 @@ def broker(folder: Path) -> Iterator[EmbeddedBroker]:
 
 
 @pytest.fixture
-def any_broker(folder: Path, clock: Clock) -> Iterator[Broker]:
+def http_broker(folder: Path, clock: Clock) -> Iterator[RemoteBroker]:
+    """A broker behind a real HTTP server."""
     opened = EmbeddedBroker(folder, clock=clock)
-    yield opened
+    app = Flask("broker")
+    app.register_blueprint(broker_blueprint(opened))
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    remote = connect(f"http://127.0.0.1:{server.port}")
+    yield remote
+    remote.close()
+    server.stop()
+    opened.close()
+
+
+@pytest.fixture(params=["embedded", "carried", "http"])
+def any_broker(request: pytest.FixtureRequest, folder: Path, clock: Clock) -> Iterator[Broker]:
+    """In this process, behind questions and answers, and behind an HTTP server: callers see no difference."""
+    if request.param == "http":
+        yield request.getfixturevalue("http_broker")
+        return
+    opened = EmbeddedBroker(folder, clock=clock)
+    yield opened if request.param == "embedded" else RemoteBroker(lambda question, _: answer(opened, question))
     opened.close()

@@ -24,12 +24,12 @@ def read(broker: Broker, offset: int, **limits: int) -> Records:
     return records
 
 
-def test_a_batch_comes_back_as_it_was_appended(broker: EmbeddedBroker) -> None:
-    broker.create_topic("t", 2)
-    first = broker.append("t", 1, [b"a", None, b"", b"dd"], keys=[None, b"k", b"", b"l"], timestamp_ms=7)
-    second = broker.append("t", 1, pa.array([b"x", b"y", b"z"])[1:], timestamp_ms=9)
+def test_a_batch_comes_back_as_it_was_appended(any_broker: Broker) -> None:
+    any_broker.create_topic("t", 2)
+    first = any_broker.append("t", 1, [b"a", None, b"", b"dd"], keys=[None, b"k", b"", b"l"], timestamp_ms=7)
+    second = any_broker.append("t", 1, pa.array([b"x", b"y", b"z"])[1:], timestamp_ms=9)
     assert (first.first_offset, first.next_offset, second.first_offset, second.next_offset) == (0, 4, 4, 6)
-    records = broker.read("t", 1, 1)
+    records = any_broker.read("t", 1, 1)
     assert records is not None
     assert (records.topic, records.shard, records.first_offset, records.next_offset) == ("t", 1, 1, 6)
     assert records.values.to_pylist() == [None, b"", b"dd", b"y", b"z"]
@@ -37,31 +37,31 @@ def test_a_batch_comes_back_as_it_was_appended(broker: EmbeddedBroker) -> None:
     assert records.keys.to_pylist() == [b"k", b"", b"l", None, None]
     assert records.offsets.tolist() == [1, 2, 3, 4, 5]
     assert records.timestamps.tolist() == [7, 7, 7, 9, 9]
-    assert broker.read("t", 0, 0) is None
-    assert broker.read("t", 1, 6) is None
+    assert any_broker.read("t", 0, 0) is None
+    assert any_broker.read("t", 1, 6) is None
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 1000])
-def test_bytes_and_arrow_are_the_same(broker: EmbeddedBroker, count: int) -> None:
+def test_bytes_and_arrow_are_the_same(any_broker: Broker, count: int) -> None:
     values = [b"v" * (number % 23) for number in range(count)]
-    broker.create_topic("t")
+    any_broker.create_topic("t")
     for same in (values, tuple(values), pa.array(values), pa.array([value.decode() for value in values])):
-        broker.append("t", 0, same, timestamp_ms=0)
+        any_broker.append("t", 0, same, timestamp_ms=0)
     for number in range(4):
-        assert read(broker, number * count, max_records=count).values.to_pylist() == values
-    assert read(broker, 0, max_records=10_000).values.to_pylist() == values * 4
+        assert read(any_broker, number * count, max_records=count).values.to_pylist() == values
+    assert read(any_broker, 0, max_records=10_000).values.to_pylist() == values * 4
 
 
-def test_limits_cut_a_read_and_one_record_always_comes(broker: EmbeddedBroker) -> None:
-    broker.create_topic("t")
+def test_limits_cut_a_read_and_one_record_always_comes(any_broker: Broker) -> None:
+    any_broker.create_topic("t")
     for start in (0, 4):
-        broker.append("t", 0, [b"%03d" % number for number in range(start, start + 4)], timestamp_ms=0)
-    assert read(broker, 2, max_records=3).values.to_pylist() == [b"002", b"003", b"004"]
-    assert read(broker, 0, max_bytes=17).values.to_pylist() == [b"000", b"001", b"002", b"003", b"004"]
-    assert read(broker, 7, max_bytes=1).values.to_pylist() == [b"007"]
-    exact = read(broker, 1, max_records=1, max_bytes=1, until=6)
+        any_broker.append("t", 0, [b"%03d" % number for number in range(start, start + 4)], timestamp_ms=0)
+    assert read(any_broker, 2, max_records=3).values.to_pylist() == [b"002", b"003", b"004"]
+    assert read(any_broker, 0, max_bytes=17).values.to_pylist() == [b"000", b"001", b"002", b"003", b"004"]
+    assert read(any_broker, 7, max_bytes=1).values.to_pylist() == [b"007"]
+    exact = read(any_broker, 1, max_records=1, max_bytes=1, until=6)
     assert (exact.num_rows, exact.next_offset) == (5, 6)
-    assert broker.read("t", 0, 5, until=5) is None
+    assert any_broker.read("t", 0, 5, until=5) is None
 
 
 def test_what_was_read_outlives_file_and_broker(folder: Path) -> None:
@@ -97,24 +97,24 @@ def test_every_range_over_many_segments(folder: Path) -> None:
     broker.close()
 
 
-def test_offsets_outside_name_begin_and_end(broker: EmbeddedBroker) -> None:
-    broker.create_topic("t")
-    broker.append("t", 0, [b"a", b"b"], timestamp_ms=0)
+def test_offsets_outside_name_begin_and_end(any_broker: Broker) -> None:
+    any_broker.create_topic("t")
+    any_broker.append("t", 0, [b"a", b"b"], timestamp_ms=0)
     for offset, until in ((-1, None), (3, None), (0, 3)):
         with pytest.raises(OffsetOutOfRange, match="begins at 0 and ends before 2"):
-            broker.read("t", 0, offset, until=until)
+            any_broker.read("t", 0, offset, until=until)
 
 
-def test_errors_name_the_topic_and_what_to_do(broker: EmbeddedBroker) -> None:
-    broker.create_topic("orders")
+def test_errors_name_the_topic_and_what_to_do(any_broker: Broker) -> None:
+    any_broker.create_topic("orders")
     with pytest.raises(TopicNotFound, match="'order' does not exist") as missing:
-        broker.read("order", 0, 0)
+        any_broker.read("order", 0, 0)
     assert missing.value.hint == "did you mean 'orders'?"
     with pytest.raises(TopicExists):
-        broker.create_topic("orders")
-    assert broker.create_topic("orders", if_not_exists=True).shards == 1
+        any_broker.create_topic("orders")
+    assert any_broker.create_topic("orders", if_not_exists=True).shards == 1
     with pytest.raises(BrokerError, match="no shard 1"):
-        broker.append("orders", 1, [b""], timestamp_ms=0)
+        any_broker.append("orders", 1, [b""], timestamp_ms=0)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "a\n", "ä", "x" * 201])
@@ -201,16 +201,16 @@ def test_the_log_of_committed_offsets_stays_small(broker: EmbeddedBroker) -> Non
     assert broker.committed("g", "t") == {0: 11_999}
 
 
-def test_waiting_misses_no_append(broker: EmbeddedBroker) -> None:
-    broker.create_topic("t")
-    broker.wait_for_data(0)
-    assert not broker.wait_for_data(0.01)
-    broker.append("t", 0, [b"before the call"], timestamp_ms=0)
-    assert broker.wait_for_data(PATIENCE_S)
-    timer = threading.Timer(0.05, lambda: broker.append("t", 0, [b"during the call"], timestamp_ms=0))
+def test_waiting_misses_no_append(any_broker: Broker) -> None:
+    any_broker.create_topic("t")
+    any_broker.wait_for_data(0)
+    assert not any_broker.wait_for_data(0.01)
+    any_broker.append("t", 0, [b"before the call"], timestamp_ms=0)
+    assert any_broker.wait_for_data(PATIENCE_S)
+    timer = threading.Timer(0.05, lambda: any_broker.append("t", 0, [b"during the call"], timestamp_ms=0))
     timer.start()
     began = time.monotonic()
-    assert broker.wait_for_data(PATIENCE_S)
+    assert any_broker.wait_for_data(PATIENCE_S)
     assert time.monotonic() - began < PATIENCE_S / 2
     timer.join()
 

@@ -1,0 +1,306 @@
+"""What other processes ask a broker, and what it answers: one MessagePack message each way, whatever carries them.
+
+Batches are sent as whoever appends has made them, and read as they stand in the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from parser.errors import ServiceError
+from sqlengine.broker import errors
+from sqlengine.broker.base import Appended, Broker
+from sqlengine.broker.codec import Payload, check
+from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.ownership import Fence
+from sqlengine.broker.reading import Batches, Limits
+
+MAX_WAIT_S = 1.0
+
+
+class Served(Broker, Protocol):
+    """A broker that takes and gives batches as bytes."""
+
+    def append_payload(
+        self,
+        topic: str,
+        shard: int,
+        payload: Payload,
+        *,
+        timestamp_ms: int,
+        writer: str | None,
+        epoch: int | None,
+        fence: Fence | None,
+    ) -> Appended: ...
+
+    def read_batches(self, topic: str, shard: int, offset: int, limits: Limits) -> Batches | None: ...
+
+    def wait_beyond(self, seen: int, timeout_s: float) -> int:
+        """The number of appends once it is not `seen` any more, or after that time."""
+
+
+class Request(msgspec.Struct, frozen=True, tag=True):
+    """A question. What it asks for comes from `answer`."""
+
+    def answer(self, broker: Served) -> object:
+        raise NotImplementedError
+
+
+class CreateTopic(Request, frozen=True):
+    topic: str
+    shards: int
+    compacted: bool
+    retention_ms: int | None
+    retention_bytes: int | None
+    if_not_exists: bool
+
+    def answer(self, broker: Served) -> object:
+        return broker.create_topic(
+            self.topic,
+            self.shards,
+            compacted=self.compacted,
+            retention_ms=self.retention_ms,
+            retention_bytes=self.retention_bytes,
+            if_not_exists=self.if_not_exists,
+        )
+
+
+class DeleteTopic(Request, frozen=True):
+    topic: str
+
+    def answer(self, broker: Served) -> None:
+        broker.delete_topic(self.topic)
+
+
+class Topics(Request, frozen=True):
+    def answer(self, broker: Served) -> object:
+        return broker.topics()
+
+
+class GetTopic(Request, frozen=True):
+    topic: str
+
+    def answer(self, broker: Served) -> object:
+        return broker.topic(self.topic)
+
+
+class Append(Request, frozen=True):
+    topic: str
+    shard: int
+    payload: Payload
+    timestamp_ms: int
+    writer: str | None = None
+    epoch: int | None = None
+    fence: Fence | None = None
+
+    def answer(self, broker: Served) -> object:
+        check(self.payload)
+        return broker.append_payload(
+            self.topic,
+            self.shard,
+            self.payload,
+            timestamp_ms=self.timestamp_ms,
+            writer=self.writer,
+            epoch=self.epoch,
+            fence=self.fence,
+        )
+
+
+class Read(Request, frozen=True):
+    topic: str
+    shard: int
+    offset: int
+    max_records: int
+    max_bytes: int
+    until: int | None
+
+    def answer(self, broker: Served) -> object:
+        limits = Limits(self.max_records, self.max_bytes, self.until)
+        return broker.read_batches(self.topic, self.shard, self.offset, limits)
+
+
+class BeginOffset(Request, frozen=True):
+    topic: str
+    shard: int
+
+    def answer(self, broker: Served) -> object:
+        return broker.begin_offset(self.topic, self.shard)
+
+
+class EndOffset(Request, frozen=True):
+    topic: str
+    shard: int
+
+    def answer(self, broker: Served) -> object:
+        return broker.end_offset(self.topic, self.shard)
+
+
+class LastEpoch(Request, frozen=True):
+    topic: str
+    shard: int
+    writer: str
+
+    def answer(self, broker: Served) -> object:
+        return broker.last_epoch(self.topic, self.shard, self.writer)
+
+
+class OffsetForTime(Request, frozen=True):
+    topic: str
+    shard: int
+    timestamp_ms: int
+
+    def answer(self, broker: Served) -> object:
+        return broker.offset_for_time(self.topic, self.shard, self.timestamp_ms)
+
+
+class Commit(Request, frozen=True):
+    group: str
+    topic: str
+    offsets: dict[int, int]
+    fence: Fence | None
+
+    def answer(self, broker: Served) -> None:
+        broker.commit(self.group, self.topic, self.offsets, fence=self.fence)
+
+
+class Committed(Request, frozen=True):
+    group: str
+    topic: str
+
+    def answer(self, broker: Served) -> object:
+        return broker.committed(self.group, self.topic)
+
+
+class Join(Request, frozen=True):
+    group: str
+    member: str
+    topics: tuple[str, ...]
+    session_ms: int
+
+    def answer(self, broker: Served) -> object:
+        return broker.join(self.group, self.member, self.topics, session_ms=self.session_ms)
+
+
+class Heartbeat(Request, frozen=True):
+    group: str
+    member: str
+    generation: int
+
+    def answer(self, broker: Served) -> object:
+        return broker.heartbeat(self.group, self.member, self.generation)
+
+
+class Leave(Request, frozen=True):
+    group: str
+    member: str
+
+    def answer(self, broker: Served) -> None:
+        broker.leave(self.group, self.member)
+
+
+class Groups(Request, frozen=True):
+    def answer(self, broker: Served) -> object:
+        return broker.groups()
+
+
+class DeleteGroup(Request, frozen=True):
+    group: str
+
+    def answer(self, broker: Served) -> None:
+        broker.delete_group(self.group)
+
+
+class Compact(Request, frozen=True):
+    topic: str
+
+    def answer(self, broker: Served) -> None:
+        broker.compact(self.topic)
+
+
+class ApplyRetention(Request, frozen=True):
+    def answer(self, broker: Served) -> None:
+        broker.apply_retention()
+
+
+class Sync(Request, frozen=True):
+    def answer(self, broker: Served) -> None:
+        broker.sync()
+
+
+class Wait(Request, frozen=True):
+    seen: int
+    timeout_s: float
+
+    def answer(self, broker: Served) -> object:
+        return broker.wait_beyond(self.seen, min(self.timeout_s, MAX_WAIT_S))
+
+
+AnyRequest: TypeAlias = (
+    CreateTopic
+    | DeleteTopic
+    | Topics
+    | GetTopic
+    | Append
+    | Read
+    | BeginOffset
+    | EndOffset
+    | LastEpoch
+    | OffsetForTime
+    | Commit
+    | Committed
+    | Join
+    | Heartbeat
+    | Leave
+    | Groups
+    | DeleteGroup
+    | Compact
+    | ApplyRetention
+    | Sync
+    | Wait
+)
+# What would be done twice if it were asked twice.
+ONCE: tuple[type[Request], ...] = (Append, CreateTopic, DeleteTopic, Join)
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An error, to be raised where the question came from; `kind` is the name of a class of errors."""
+
+    kind: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+
+    def error(self) -> BrokerError:
+        kind = getattr(errors, self.kind, BrokerError)
+        known = isinstance(kind, type) and issubclass(kind, BrokerError)
+        return (kind if known else BrokerError)(self.message, detail=self.detail, hint=self.hint)
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    result: object = None
+    failure: Failure | None = None
+
+
+class Answered(msgspec.Struct, frozen=True, array_like=True):
+    """An answer whose result is still to be decoded."""
+
+    result: msgspec.Raw
+    failure: Failure | None
+
+
+_REQUEST: msgspec.msgpack.Decoder[AnyRequest] = msgspec.msgpack.Decoder(AnyRequest)
+
+
+def answer(broker: Served, question: bytes, allow: Callable[[Request], None] = lambda _: None) -> bytes:
+    """The answer to a question, errors of the broker included. `allow` may raise one against a request."""
+    try:
+        request = _REQUEST.decode(question)
+        allow(request)
+        return msgspec.msgpack.encode(Answer(request.answer(broker)))
+    except msgspec.DecodeError as error:
+        failure = Failure("BrokerError", "the request cannot be read", str(error), "use a client of this version")
+    except ServiceError as error:
+        failure = Failure(type(error).__name__, error.message, error.detail, error.hint)
+    return msgspec.msgpack.encode(Answer(None, failure))

@@ -1,0 +1,141 @@
+"""What only a broker behind a server has: refusals, lost answers, what comes over the wire damaged."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sqlengine.broker.base import Broker
+from sqlengine.broker.codec import Payload, encode
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.errors import BrokerError, BrokerUnreachable
+from sqlengine.broker.remote import HttpTransport, RemoteBroker, connect
+from sqlengine.broker.wire import Append, answer
+
+
+def records(broker: Broker) -> list[bytes | None]:
+    found = broker.read("t", 0, 0)
+    return [] if found is None else found.values.to_pylist()
+
+
+class Losing:
+    """Carries every question, and loses every second answer."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self.broker = broker
+        self.turn = 0
+
+    def __call__(self, question: bytes, again: bool) -> bytes:
+        while True:
+            self.turn += 1
+            answered = answer(self.broker, question)
+            if self.turn % 2 == 0:
+                return answered
+            if not again:
+                raise BrokerUnreachable("no answer")
+
+
+def test_a_lost_answer_doubles_nothing_that_has_a_writer(broker: EmbeddedBroker) -> None:
+    remote = RemoteBroker(Losing(broker))
+    broker.create_topic("t")
+    for epoch in range(5):
+        remote.append("t", 0, [b"%d" % epoch], timestamp_ms=0, writer="w", epoch=epoch)
+    assert records(broker) == [b"0", b"1", b"2", b"3", b"4"]
+    with pytest.raises(BrokerUnreachable):
+        remote.append("t", 0, [b"once or never"], timestamp_ms=0)
+    assert records(broker)[5:] == [b"once or never"]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        Payload(2, 0, 2, 0, encode([b"a"], None).body),
+        Payload(1, 0, 9, 0, encode([b"a"], None).body),
+        Payload(1, 1, 1, 0, bytes(16) + encode([b"a"], None).body),  # says that it is compacted
+        Payload(1, 0, 1, 0, b"\0\0\0\0\xff\xff\xff\xff" + b"a" * 8),
+        Payload(1, 0, 1, 0, b"\1\0\0\0\1\0\0\0" + b"a" * 8),
+        Payload(1, 16, 1, 0, b"\7\0\0\0\0\0\0\0nonsense", 16),
+        Payload(1, 48, 1, 0, b"\7\0\0\0\0\0\0\0nonsense", 16),
+        Payload(1 << 31, 0, 0, 0, b""),
+    ],
+)
+def test_a_batch_that_readers_would_trip_over_is_refused(broker: EmbeddedBroker, payload: Payload) -> None:
+    broker.create_topic("t")
+    question = msgspec.msgpack.encode(Append("t", 0, payload, 0))
+    remote = RemoteBroker(lambda _, again: answer(broker, question))
+    with pytest.raises(BrokerError, match=r"malformed|cannot be unpacked"):
+        remote.append("t", 0, [b"replaced on the way"], timestamp_ms=0)
+    assert records(broker) == []
+
+
+@pytest.mark.parametrize("question", [b"", b"\xc1", b"{}", msgspec.msgpack.encode({"type": "Steal"})])
+def test_what_is_no_question_is_answered(broker: EmbeddedBroker, question: bytes) -> None:
+    remote = RemoteBroker(lambda _, again: answer(broker, question))
+    with pytest.raises(BrokerError, match="the request cannot be read"):
+        remote.topics()
+
+
+def test_the_system_keeps_its_topics(http_broker: RemoteBroker) -> None:
+    for act in (
+        lambda: http_broker.create_topic("_mine"),
+        lambda: http_broker.append("_offsets", 0, [b"{}"], keys=[b"k"], timestamp_ms=0),
+        lambda: http_broker.delete_topic("_offsets"),
+    ):
+        with pytest.raises(BrokerError, match="belongs to the system"):
+            act()
+    assert [topic.name for topic in http_broker.topics()] == ["_offsets"]
+
+
+def test_many_threads_use_one_broker(http_broker: RemoteBroker) -> None:
+    http_broker.create_topic("t", 4)
+
+    def work(shard: int) -> None:
+        for number in range(30):
+            http_broker.append("t", shard, [b"%d" % number], timestamp_ms=0, writer=str(shard), epoch=number)
+
+    threads = [threading.Thread(target=work, args=(shard,)) for shard in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert http_broker.topic("t").end == (30, 30, 30, 30)
+
+
+@pytest.fixture
+def stale(http_broker: RemoteBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteBroker]:
+    """One whose kept connection breaks the next time that it is used."""
+    http_broker.topics()
+    send, broken = HttpTransport._send, []
+
+    def break_once(self: HttpTransport, connection: http.client.HTTPConnection, question: bytes) -> bytes:
+        if not broken:
+            broken.append(connection)
+            connection.close()
+            raise http.client.RemoteDisconnected("closed")
+        return send(self, connection, question)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HttpTransport, "_send", break_once)
+        yield http_broker
+
+
+def test_a_connection_that_was_closed_is_made_anew(stale: RemoteBroker) -> None:
+    assert len(stale.topics()) == 1
+
+
+def test_what_must_not_happen_twice_is_not_sent_twice(stale: RemoteBroker) -> None:
+    with pytest.raises(BrokerUnreachable, match="no answer from") as error:
+        stale.create_topic("t")
+    assert "is not known" in str(error.value.detail)
+
+
+def test_where_no_broker_is(tmp_path: Path) -> None:
+    with pytest.raises(BrokerUnreachable, match="no answer from http://127"):
+        connect("http://127.0.0.1:9").topics()
+    with pytest.raises(BrokerError, match="is not the URL of a server"):
+        connect("127.0.0.1")
