@@ -45,7 +45,7 @@ def connector(name: str) -> Callable[[type[C]], type[C]]:
 @cache
 def connectors() -> dict[str, Connector]:
     """All connectors by name."""
-    from sqlengine.connectors import blackhole, datagen, filesystem, memory, print_, topic  # noqa: F401  each registers itself
+    from sqlengine.connectors import blackhole, datagen, filesystem, jdbc, memory, print_, topic  # noqa: F401  each registers itself
 
     for point in entry_points(group="sqlengine.connectors"):
         if point.name not in _connectors:

@@ -45,6 +45,8 @@ class RunningSource:
 
     def poll(self, max_rows: int) -> Iterator[Chunk]:
         """What can be read now, one chunk a shard."""
+        if self.ended:
+            return
         for shard, offset in self.positions.items():
             chunk = self.source.read(shard, offset, max_rows=max_rows)
             if chunk is not None:

@@ -4,6 +4,7 @@ a script in batch mode is run."""
 from __future__ import annotations
 
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ DOCUMENTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs
 # Modules of users: their first line says where they are.
 MODULE = re.compile(r"^```python\n# (functions/\w+\.py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Databases: their first line says where they are.
+SQLITE = re.compile(r"^```sqlite\n-- (\w+\.db)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BATCH = "SET 'execution.runtime-mode' = 'batch';"
 TOPIC = re.compile(r"'topic'\s*=\s*'([^']+)'\s*,")
 
@@ -38,8 +41,12 @@ WITH_SQL = [d for d in DOCUMENTS if jobs_of(d.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("document", WITH_SQL, ids=lambda p: p.name)
-def test_sql_of_the_document_runs(document: Path, tmp_path: Path) -> None:
+def test_sql_of_the_document_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = document.read_text(encoding="utf-8")
+    for name, source in SQLITE.findall(text):
+        with sqlite3.connect(name) as database:
+            database.executescript(source)
     for name, source in MODULE.findall(text):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(source)

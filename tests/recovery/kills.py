@@ -8,8 +8,10 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -42,7 +44,8 @@ def one_life(folder: Path, batches: int, pause_s: float, kill_after_s: float | N
 
 
 def outputs(folder: Path) -> dict[str, list[str]]:
-    """Everything that came out: both topics in order, and the lines of the files."""
+    """Everything that came out: both topics in order, the lines of the files, what the upserts of the third topic leave,
+    and the tables of the database."""
     broker = EmbeddedBroker(folder / "data", fsync="none", clock=lambda: 0)
     try:
         found = {}
@@ -54,9 +57,31 @@ def outputs(folder: Path) -> dict[str, list[str]]:
                 offset = records.next_offset
         files = sorted(p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith("."))
         found["lines"] = [line for p in files for line in p.read_text().splitlines()]
-        return found
+        return found | {"counts": latest(broker, "counts")} | rows(folder / "app.db")
     finally:
         broker.close()
+
+
+def latest(broker: EmbeddedBroker, topic: str) -> list[str]:
+    """The last record of each key. A changelog is valid if no count falls."""
+    left: dict[bytes, tuple[int, bytes]] = {}
+    offset = 0
+    while (records := broker.read(topic, 0, offset)) is not None:
+        assert records.keys is not None
+        for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True):
+            n = json.loads(value)["n"]
+            assert key not in left or left[key][0] < n
+            left[key] = n, value
+        offset = records.next_offset
+    return sorted(value.decode() for _, value in left.values())
+
+
+def rows(file: Path) -> dict[str, list[str]]:
+    """The rows of the tables; those that are added stay in order."""
+    with closing(sqlite3.connect(file)) as database:
+        hosts = database.execute("SELECT * FROM hosts ORDER BY host").fetchall()
+        seen = database.execute("SELECT * FROM seen ORDER BY rowid").fetchall()
+    return {"hosts": [json.dumps(r) for r in hosts], "seen": [json.dumps(r) for r in seen]}
 
 
 def expected_alerts(events: int) -> set[tuple[str, int]]:
@@ -90,8 +115,7 @@ def run_with_kills(tmp_path: Path, kills: int, batches: int, pause_s: float, see
     assert len(alerts) == len(set(alerts))
     assert set(alerts) == expected_alerts(batches * EVENTS_PER_BATCH)
     assert ours == theirs
-    assert ours["totals"]
-    assert ours["lines"]
+    assert all(ours.values())
     return done
 
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 from sqlengine.config import Config
@@ -26,6 +28,18 @@ CREATE TABLE totals (host STRING, n BIGINT, total INT, least INT, most INT, mean
 WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json');
 CREATE TABLE lines (id BIGINT, command STRING)
 WITH ('connector' = 'filesystem', 'path' = '{folder}/lines', 'format' = 'csv');
+CREATE TABLE all_alerts (rule STRING, id BIGINT)
+WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE counts (rule STRING, n BIGINT, latest BIGINT, PRIMARY KEY (rule) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = 'counts', 'format' = 'json', 'upsert' = 'true');
+CREATE TABLE hosts (host STRING, n BIGINT, total INT, PRIMARY KEY (host) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' = 'hosts');
+CREATE TABLE seen (id BIGINT, command STRING)
+WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' = 'seen');
+"""
+DATABASE = """
+CREATE TABLE IF NOT EXISTS hosts (host TEXT PRIMARY KEY, n BIGINT, total INT);
+CREATE TABLE IF NOT EXISTS seen (id BIGINT, command TEXT);
 """
 RULES = {
     "curl": "LOWER(command) LIKE '%curl%'",
@@ -40,6 +54,9 @@ FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND))
 GROUP BY host, window_start, window_end
 """
 FILES = "INSERT INTO lines SELECT id, command FROM events WHERE amount = 7"
+CHAINED = "INSERT INTO counts SELECT rule, COUNT(*), MAX(id) FROM all_alerts GROUP BY rule"
+HOSTS = "INSERT INTO hosts SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL GROUP BY host"
+SEEN = "INSERT INTO seen SELECT id, command FROM events WHERE amount IN (3, 11)"
 COMMANDS = ("ls -l", "curl http://x", "cat /etc/shadow", "bash -c id", "base64 -d x", "CURL -k", "vi notes")
 
 
@@ -68,11 +85,14 @@ def submit(engine: Engine, folder: Path) -> None:
     """All jobs; those that run already are left alone."""
     for name in ("events", "alerts", "totals"):
         engine.broker.create_topic(name, if_not_exists=True)
+    with closing(sqlite3.connect(folder / "app.db")) as database:
+        database.executescript(DATABASE)
     engine.submit("tables", TABLES.replace("{folder}", str(folder)), Origin.SDK)
     for name, where in RULES.items():
         engine.submit(name, f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}")
     engine.submit("window", WINDOW)
-    engine.submit("files", FILES)
+    for name, text in {"files": FILES, "chained": CHAINED, "by_host": HOSTS, "seen": SEEN}.items():
+        engine.submit(name, text)
 
 
 def live(folder: Path, batches: int, pause_s: float, say: int) -> None:
@@ -91,11 +111,14 @@ def live(folder: Path, batches: int, pause_s: float, say: int) -> None:
 
 
 def wait_until_read(engine: Engine, records: int) -> None:
-    """Until the graph has read so many events."""
-    while True:
-        positions = [at for s in list(engine.graph.runner.inputs.running.values()) for at in s.positions.values()]
-        if positions and min(positions) >= records:
-            return
+    """Until the graph has read so many events, and all alerts that came of them."""
+
+    def done() -> bool:
+        running = engine.graph.runner.inputs.running.values()
+        read = {s.scan.table.options["topic"]: s.positions["0"] for s in running}
+        return read["events"] >= records and read["alerts"] >= engine.broker.end_offset("alerts", 0)
+
+    while not engine.graph.loop.call(done):
         if engine.graph.loop.problem is not None:
             raise RuntimeError(engine.graph.loop.problem)
         time.sleep(0.01)
