@@ -15,13 +15,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 from parser.errors import ExecutionError, JobError, Position, SqlError
 from planner.catalog import Catalog
+from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import Outcome, Request
 from sqlengine.changing import Changes
@@ -33,6 +33,7 @@ from sqlengine.fleet import Fleet
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs import GraphHost, RunningGraph
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
+from sqlengine.machine import THIS, Machine
 from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
 from sqlengine.replaying import MOST, Replayed, Replays
@@ -42,33 +43,36 @@ T = TypeVar("T")
 log = logging.getLogger("sqlengine")
 
 
-def wall_clock() -> int:
-    """ms since 1970."""
-    return time.time_ns() // 1_000_000
-
-
 class Engine:
     """Opens the data folder (DataFolderLocked if another process has it), recovers, and runs after `start`. All methods
     may be called from any thread."""
 
-    def __init__(self, config: Config, clock: Callable[[], int] = wall_clock) -> None:
+    def __init__(self, config: Config, machine: Machine = THIS) -> None:
         self.config = config
-        self.broker = EmbeddedBroker(config.data, fsync=config.fsync, clock=clock)
+        self.broker = EmbeddedBroker(
+            config.data, fsync=config.fsync, clock=machine.clock, disk=machine.disk, threads=machine.threads
+        )
         try:
-            self._open(config, clock)
+            self._open(config, machine)
         except BaseException:
             self.broker.close()
             raise
 
-    def _open(self, config: Config, clock: Callable[[], int]) -> None:
-        self._clock = clock
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="changes")
+    def _open(self, config: Config, machine: Machine) -> None:
+        self._clock = machine.clock
+        self._thread = machine.threads.line("changes")
         self._failing: set[str] = set()
         self._closed = threading.Event()
-        self._registry = Registry(self.broker, config, clock)
-        factory = OperatorFactory(replace(config.rules, folder=config.data / "patterns", clock=time.thread_time))
+        self._registry = Registry(self.broker, config, machine)
         host = GraphHost(
-            config, self.broker, factory, clock, self._registry.fails_on_error, self._on_failure, self._thread.submit
+            config,
+            machine,
+            self.broker,
+            OperatorFactory(_rules(config, machine)),
+            machine.stores(config.data / "graphs"),
+            self._registry.fails_on_error,
+            self._on_failure,
+            self._thread.submit,
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self._changes = Changes(self._registry, self._fleet)
@@ -274,6 +278,12 @@ class Engine:
                     POOL.keep(self, self._registry.modules())
 
         return self._thread.submit(work_and_tidy).result()
+
+
+def _rules(config: Config, machine: Machine) -> Options:
+    if not machine.caches:
+        return config.rules
+    return replace(config.rules, folder=config.data / "patterns", clock=time.thread_time)
 
 
 def _raised(outcome: Outcome) -> Outcome:

@@ -3,7 +3,6 @@ ask to begin earlier than the shared position is."""
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -29,8 +28,7 @@ class Fleet:
     def recover(self, names: Iterable[str]) -> None:
         """Brings back the graphs that ran: those that jobs name, and those that have a folder (the job may not stand in
         the log yet)."""
-        folders = sorted(p.name for p in (self._host.config.data / "graphs").glob("*"))
-        for name in dict.fromkeys((MAIN, *names, *folders)):
+        for name in dict.fromkeys((MAIN, *names, *self._host.stores.names())):
             self.graphs[name] = open_graph(name, self._host, self._plan_of)
 
     def lost(self) -> dict[str, SqlError]:
@@ -82,7 +80,7 @@ class Fleet:
         running = self.main.runner.inputs.running.get(scan.digest)
         if running is None or not any(running.positions.values()):
             return False
-        source = open_source(scan.table, Environment(self._host.broker, self._host.clock, MAIN))
+        source = open_source(scan.table, Environment(self._host.broker, self._host.machine.clock, MAIN))
         try:
             return any(source.start(shard) < at for shard, at in list(running.positions.items()))
         finally:
@@ -93,7 +91,7 @@ class Fleet:
         for name in [n for n, g in self.graphs.items() if n != MAIN and not g.runner.jobs and not g.runner.broken]:
             graph = self.graphs.pop(name)
             graph.close()
-            shutil.rmtree(self._host.config.data / "graphs" / name, ignore_errors=True)
+            self._host.stores.remove(name)
 
     def start(self) -> None:
         self._started = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -23,9 +22,10 @@ from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
 from sqlengine.loop import GraphLoop
+from sqlengine.machine import Machine
 from sqlengine.planning import PlannedJob
 from sqlengine.rebuild import Rebuilder
-from sqlengine.state.store import RocksStore
+from sqlengine.state.stores import CheckpointStores
 from sqlengine.takeover import Takeover, take_over
 
 # job -> version; gives the plans, or why there is none any more
@@ -42,9 +42,10 @@ class GraphHost:
     """What all graphs of an engine share. `later` hands work to the thread that makes changes."""
 
     config: Config
+    machine: Machine
     broker: Broker
     factory: OperatorFactory
-    clock: Callable[[], int]
+    stores: CheckpointStores
     fails_on_error: Callable[[str, int], bool]  # of a job and its version
     on_failure: Callable[[frozenset[str], str], None]
     later: Callable[..., object]
@@ -67,15 +68,15 @@ class RunningGraph:
 
     def __init__(self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults) -> None:
         self.name = name
-        config = host.config
+        config, threads = host.config, host.machine.threads
         self.executor = EmbeddedExecutor(host.factory)
-        self.store = RocksStore(config.data / "graphs" / name)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self.store = host.stores.open(name)
+        self._writer = threads.line("checkpoint")
         self.checkpoints = Checkpoints(self.store, config.checkpoint_rows, config.checkpoint_ms, self._writer)
         self.runner = GraphRunner(
             name,
             self.executor,
-            Environment(host.broker, host.clock, name),
+            Environment(host.broker, host.machine.clock, name, disk=host.machine.disk),
             TopicEpochLog(host.broker, name),
             self.checkpoints,
             LetterSink(host.broker, name, lambda: self.runner.jobs),
@@ -86,9 +87,9 @@ class RunningGraph:
         self._plan_of = plan_of
         self._without = without
         self.lost: dict[str, SqlError] = {}
-        self.loop = GraphLoop(self.runner, host.broker, host.on_failure)
+        self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads)
         self._recover()
-        self._rebuilder = Rebuilder(self.executor, host.later)
+        self._rebuilder = Rebuilder(self.executor, host.later, threads)
 
     def _recover(self) -> None:
         try:

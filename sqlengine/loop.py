@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.executors.failures import JobsFailed, OperatorFailed
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.threads import THREADS, Threads
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine.loop")
@@ -27,7 +28,13 @@ FULL_DISK_S = 0.5
 class GraphLoop:
     """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it must not block)."""
 
-    def __init__(self, runner: GraphRunner, broker: Broker, on_failure: Callable[[frozenset[str], str], None]) -> None:
+    def __init__(
+        self,
+        runner: GraphRunner,
+        broker: Broker,
+        on_failure: Callable[[frozenset[str], str], None],
+        threads: Threads = THREADS,
+    ) -> None:
         self.runner = runner
         self.problem: str | None = None
         self.broken = False
@@ -37,7 +44,9 @@ class GraphLoop:
         self._stopping = threading.Event()
         self._door = threading.Lock()
         self._open = True
-        self._thread = threading.Thread(target=self._run, name=f"graph-{runner.name}", daemon=True)
+        self._pause_s = 0.0
+        self._threads = threads
+        self._thread = threads.thread(f"graph-{runner.name}", self)
 
     def start(self) -> None:
         self._thread.start()
@@ -49,7 +58,7 @@ class GraphLoop:
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
         """Runs `work` in the graph's thread between two epochs; raises what it raises. ServiceError when its turn does
         not come in time, and then it never comes."""
-        future: Future[T] = Future()
+        future = cast("Future[T]", self._threads.promise())
 
         def run() -> None:
             if not future.set_running_or_notify_cancel():
@@ -80,28 +89,41 @@ class GraphLoop:
         if self._thread.is_alive():
             self._thread.join(60)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """What its thread does until `stop`."""
+        collected = time.monotonic()
         try:
-            self._steps()
+            while not self._stopping.is_set():
+                busy = self.turn()
+                if time.monotonic() - collected > 1:
+                    gc.collect(1)
+                    collected = time.monotonic()
+                if not busy:
+                    self._rest()
         finally:
-            with self._door:
-                self._open = False
-                self._serve()
+            self.shut()
+
+    def shut(self) -> None:
+        """Serves those who wait for a turn, and nobody after them."""
+        with self._door:
+            self._open = False
+            self._serve()
+
+    def turn(self) -> bool:
+        """Does what others want between two epochs, then an epoch. False when there was nothing to do."""
+        self._serve()
+        return self._step()
+
+    def _rest(self) -> None:
+        pause, self._pause_s = self._pause_s, 0.0
+        if pause:
+            self._stopping.wait(pause)
+        elif self._calls.empty():
+            self._broker.wait_for_data(IDLE_S)
 
     def _serve(self) -> None:
         while not self._calls.empty():
             self._calls.get()()
-
-    def _steps(self) -> None:
-        collected = time.monotonic()
-        while not self._stopping.is_set():
-            self._serve()
-            busy = self._step()
-            if time.monotonic() - collected > 1:
-                gc.collect(1)
-                collected = time.monotonic()
-            if not busy and self._calls.empty():
-                self._broker.wait_for_data(IDLE_S)
 
     def _step(self) -> bool:
         if self.runner.broken:
@@ -130,4 +152,4 @@ class GraphLoop:
         if problem != self.problem:
             log.error("graph %s stands still: %s", self.runner.name, problem, exc_info=self.broken)
         self.problem = problem
-        self._stopping.wait(seconds)
+        self._pause_s = seconds

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from rules.compile import Breathe
 from rules.ruleset import RuleSet
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.operators.rules import RulesOperator
+from sqlengine.threads import THREADS, Threads, Timer
 
 Work: TypeAlias = Callable[[RuleSet, Breathe], RuleSet]
 
@@ -29,21 +29,22 @@ PART_S, SLEEP_TIMES, LONGEST_SLEEP_S = 0.002, 3.0, 0.1
 class Rebuilder:
     """`later` hands work to the thread that makes changes: only there is a rebuilt set put in place."""
 
-    def __init__(self, executor: EmbeddedExecutor, later: Callable[..., object]) -> None:
+    def __init__(self, executor: EmbeddedExecutor, later: Callable[..., object], threads: Threads = THREADS) -> None:
         self._executor = executor
+        self._threads = threads
         self._later = later
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="rebuild")
+        self._pool = threads.line("rebuild")
         self._busy: set[str] = set()
         self._quiet_s = QUIET_S
         self._quiet_at = 0.0
-        self._timer: threading.Timer | None = None
+        self._timer: Timer | None = None
         self._closing = threading.Event()
 
     def look(self) -> None:
         """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of them."""
         self._start(lambda ruleset: ruleset.needs_rebuild, RuleSet.rebuilt)
         self._start(lambda ruleset: ruleset.needs_joining, RuleSet.joined)
-        self._quiet_at = time.monotonic() + self._quiet_s
+        self._quiet_at = self._threads.now() + self._quiet_s
         if self._timer is None:
             self._wait(self._quiet_s)
 
@@ -57,9 +58,7 @@ class Rebuilder:
                 self._pool.submit(self._rebuild, name, operator.compiled.ruleset, work)
 
     def _wait(self, seconds: float) -> None:
-        self._timer = threading.Timer(seconds, self._woken)
-        self._timer.daemon = True
-        self._timer.start()
+        self._timer = self._threads.later(seconds, self._woken)
 
     def _woken(self) -> None:
         with suppress(RuntimeError):  # closed in this moment
@@ -67,7 +66,7 @@ class Rebuilder:
 
     def _settle(self) -> None:
         """Rebuilds what small changes have left behind, if there were none for a while."""
-        left = self._quiet_at - time.monotonic()
+        left = self._quiet_at - self._threads.now()
         if left > 0:
             self._wait(left)
             return

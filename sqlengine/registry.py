@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from parser.errors import JobError, SqlError
@@ -13,8 +13,8 @@ from sqlengine.changes import full_name, without
 from sqlengine.config import Config
 from sqlengine.functions.library import Library
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
+from sqlengine.machine import Machine
 from sqlengine.planning import JobText, PlannedJob, with_entry_points, with_objects
-from sqlengine.workers import Planner
 
 log = logging.getLogger("sqlengine")
 
@@ -24,14 +24,14 @@ LIVE = (JobState.RUNNING, JobState.STOPPED, JobState.DEFINED)
 class Registry:
     """Changed by one thread (the one that makes changes), read by all."""
 
-    def __init__(self, broker: Broker, config: Config, clock: Callable[[], int]) -> None:
+    def __init__(self, broker: Broker, config: Config, machine: Machine) -> None:
         self.log = JobLog(broker)
-        self.clock = clock
+        self.clock = machine.clock
         self.library = Library(config.data / "modules", (config.functions_folder,), limits=config.function_limits)
         self._base = with_entry_points(Catalog(), self.library)
         self.catalog = self._base
         cache = config.data / "plans.sqlite" if config.plan_cache else None
-        self.planner = Planner(config.settings, self.library, cache)
+        self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         self._failing: set[tuple[str, int]] = set()  # job versions that ask to fail at a row in error
 

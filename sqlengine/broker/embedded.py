@@ -26,6 +26,7 @@ from sqlengine.broker.topics import Definition, Topic, check_definition, create_
 from sqlengine.broker.waking import Arrivals, Flusher
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.durability import Fsync
+from sqlengine.threads import THREADS, Threads
 
 _MAX_WRITER_BYTES = 1000
 
@@ -52,6 +53,7 @@ class EmbeddedBroker:
         segment_bytes: int = 64 << 20,
         fsync_interval_s: float = 0.2,
         disk: Disk = MACHINE,
+        threads: Threads = THREADS,
     ) -> None:
         self._folder = Path(folder)
         self._clock = clock
@@ -68,7 +70,7 @@ class EmbeddedBroker:
             self._lock.release()
             raise
         if fsync == "interval":
-            self._flusher = Flusher(self._sync_logs, fsync_interval_s)
+            self._flusher = Flusher(self._sync_logs, fsync_interval_s, threads)
 
     def _open(self) -> dict[str, Topic]:
         disk = self._options.disk

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from sqlengine.broker.errors import BrokerError
+from sqlengine.threads import Threads
 
 
 class Arrivals:
@@ -37,22 +38,18 @@ class Arrivals:
 
 
 class Flusher:
-    """Calls `sync` every `interval_s` in a thread of its own. A failure is raised by the next `check`."""
+    """Calls `sync` every `interval_s`, beside all else. A failure is raised by the next `check`."""
 
-    def __init__(self, sync: Callable[[], None], interval_s: float) -> None:
+    def __init__(self, sync: Callable[[], None], interval_s: float, threads: Threads) -> None:
         self._sync = sync
-        self._interval_s = interval_s
         self._error: OSError | BrokerError | None = None
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="broker-sync", daemon=True)
-        self._thread.start()
+        self._repeated = threads.every("broker-sync", interval_s, self._turn)
 
-    def _run(self) -> None:
-        while not self._stopped.wait(self._interval_s):
-            try:
-                self._sync()
-            except (OSError, BrokerError) as error:
-                self._error = error
+    def _turn(self) -> None:
+        try:
+            self._sync()
+        except (OSError, BrokerError) as error:
+            self._error = error
 
     def check(self) -> None:
         error, self._error = self._error, None
@@ -60,5 +57,4 @@ class Flusher:
             raise BrokerError("appended records could not be synced to disk", detail=str(error)) from error
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
+        self._repeated.stop()

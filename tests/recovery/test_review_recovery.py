@@ -16,6 +16,7 @@ from sqlengine.engine import Engine
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.jobs import JobState, Origin
+from sqlengine.machine import Machine
 from sqlengine.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 from tests.support import PATIENCE_S, eventually
@@ -221,7 +222,7 @@ def test_a_definition_is_not_replaced_under_a_job_whose_new_text_is_refused(tmp_
 
 def test_an_idle_graph_gets_its_checkpoint(tmp_path: Path) -> None:
     now = [0]
-    engine = Engine(Config(data=tmp_path), clock=lambda: now[0])
+    engine = Engine(Config(data=tmp_path), Machine(clock=lambda: now[0]))
     engine.broker.create_topic("events")
     engine.broker.create_topic("out")
     engine.submit("tables", EVENTS)

@@ -1,0 +1,37 @@
+"""What an engine runs on: clock, disk, threads, stores. A simulation passes its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from sqlengine.disk import MACHINE, Disk
+from sqlengine.state.stores import CheckpointStores, RocksStores
+from sqlengine.threads import THREADS, Threads
+from sqlengine.workers import Planner
+
+Clock: TypeAlias = Callable[[], int]
+
+
+def wall_clock() -> int:
+    """ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`clock` in ms; `stores` gives the checkpoint stores of a folder; `planner` what plans texts; `caches`: whether the
+    data folder keeps, past the disk, what can be made anew (compiled patterns)."""
+
+    clock: Clock = wall_clock
+    disk: Disk = MACHINE
+    threads: Threads = THREADS
+    stores: Callable[[Path], CheckpointStores] = RocksStores
+    planner: type[Planner] = Planner
+    caches: bool = True
+
+
+THIS = Machine()
