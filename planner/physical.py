@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from planner.chunked import Chunked
-from planner.logical import Filter, LogicalPlan, Project, Sink
+from planner.logical import Filter, LateRows, LogicalPlan, Project, Sink
 from planner.merge import Graph, GraphNode
 from planner.required import Reads, required
 from planner.rule_sets import Items, PlannedRule, Route, RulesPlan
@@ -139,8 +139,7 @@ class _Lowering:
         if isinstance(node.plan, Filter):
             self.rules.setdefault(node.inputs[0], {})[name] = self._rule(name)
         elif name in self.graph.nodes and not isinstance(node.plan, Sink) and not _fused(self.graph, node):
-            edges = _edges(self.graph, node, node.readers)
-            ports = {0: edges} if edges else {}
+            ports = _ports(self.graph, node)
             self.nodes[name] = PhysicalNode(name, node.plan, self._columns(node), ports, node.jobs, 2 * node.rank)
 
     def _columns(self, node: GraphNode) -> tuple[str, ...]:
@@ -223,6 +222,24 @@ def _fused(graph: Graph, node: GraphNode) -> bool:
         and not node.filters
         and all(isinstance(graph.nodes[r].plan, Sink) for r in node.readers)
     )
+
+
+def late_port(port: int) -> int:
+    """The output port by which late rows of an input port leave an operation."""
+    return 1 + port
+
+
+def _ports(graph: Graph, node: GraphNode) -> Mapping[int, tuple[Edge, ...]]:
+    """Where results go, and late rows."""
+    found: dict[int, tuple[Edge, ...]] = {}
+    late = {r: graph.nodes[r].plan for r in node.readers}
+    results = _edges(graph, node, (r for r, plan in late.items() if not isinstance(plan, LateRows)))
+    if results:
+        found[0] = results
+    for name, plan in late.items():
+        if isinstance(plan, LateRows):
+            found[late_port(plan.port)] = (Edge(name),)
+    return found
 
 
 def _edges(graph: Graph, source: GraphNode, readers: Iterable[str]) -> tuple[Edge, ...]:

@@ -59,4 +59,4 @@ def _reads(graph: Graph, node: GraphNode | None, source: str, outputs: Reads) ->
     if plan.whole:
         return frozenset(graph.nodes[source].plan.schema.names)
     ports = (port for port, name in enumerate(node.inputs) if name == source)
-    return frozenset[str]().union(*(plan.reads(frozenset(outputs), port) for port in ports))
+    return frozenset[str]().union(*(plan.needs(frozenset(outputs), port) for port in ports))

@@ -22,6 +22,7 @@ EARLY_FIRE: Final = "table.exec.emit.early-fire"
 LATE_FIRE: Final = "table.exec.emit.late-fire"
 ALLOW_LATENESS: Final = "table.exec.emit.allow-lateness"
 LATE_ROWS: Final = "job.late-rows"
+LATE_TABLE: Final = "job.late-rows.table"
 RUNTIME_MODE: Final = "execution.runtime-mode"
 
 P = TypeVar("P", bound=LogicalPlan)
@@ -55,7 +56,7 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
             return node
         if node.judges_lateness and any(i.changes for i in node.inputs):
             node = node.with_inputs([transform(i, _unfolded) for i in node.inputs])
-        told = tells_late and node.judges_lateness
+        told = tells_late and node.drops_late
         by_row = (row_by_row or node.row_by_row) and node.folds
         if (by_row, node.ttl_ms or ttl_ms, told) == (node.row_by_row, node.ttl_ms, node.tells_late):
             return node
@@ -69,6 +70,12 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
 def _unfolded(node: LogicalPlan) -> LogicalPlan:
     """Changes that a window takes by their times come one by one: what is folded has passed the times between."""
     return replace(node, row_by_row=True) if isinstance(node, Rank) and node.changes and node.folds else node
+
+
+def late_table_name(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """The parts of the name of the table that takes late rows; () where they are dropped."""
+    name = settings.get(LATE_TABLE, "").strip()
+    return tuple(name.split(".")) if name else ()
 
 
 def is_batch(settings: Mapping[str, str]) -> bool:

@@ -14,6 +14,7 @@ from planner.optimizer import optimize
 from planner.physical import PhysicalPlan, lower
 from planner.rule_sets import RulesPlan
 from planner.scalar import Call, walk
+from sqlengine.side_outputs import with_late_rows
 from udf.user import is_user
 
 _REPEATED = (
@@ -100,7 +101,7 @@ def merged_with(plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: G
         optimised = optimize(plan, disabled=disabled)
         assert isinstance(optimised, Sink)
         sinks.append(replace(optimised, job=job, place=place))
-    return merge(graph or Graph(), {job: sinks})
+    return merge(graph or Graph(), {job: with_late_rows(sinks, {})})
 
 
 def _graph_text(graph: Graph, job: str) -> str:

@@ -41,11 +41,12 @@ from planner.catalog import (
 )
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from planner.settings import RUNTIME_MODE, configured, is_batch
+from planner.settings import RUNTIME_MODE, configured, is_batch, late_table_name
 from planner.takeover import policy_of
 from sqlengine.catalog_changes import after, check_place, database_of, described, has_catalog, unknown_database
 from sqlengine.connectors.registry import declared, delivered, validate
 from sqlengine.functions.library import Library, entry_key, key_of
+from sqlengine.side_outputs import with_late_rows
 from udf.user import UserFunction
 
 
@@ -260,14 +261,17 @@ def _insert(script: Script, statement: Insert | StatementSet) -> None:
     disabled = disabled_passes(script.settings)
     for bound in plans:
         plan = configured(delivered(bound, script.settings), script.settings)
-        place = len(script.sinks)
+        place = len(script.bound)
         script.bound.append(plan)
         optimised = optimize(plan, disabled=disabled)
         assert isinstance(optimised, Sink)
-        script.sinks.append(replace(optimised, job=script.name, place=place))
+        sink = replace(optimised, job=script.name, place=place)
+        script.sinks += with_late_rows([sink], script.settings)
     for insert in statement.inserts if isinstance(statement, StatementSet) else (statement,):
         _use(script, insert.query)
         script.uses.add(script.catalog.resolve(insert.target))
+    if late := late_table_name(script.settings):
+        script.uses.add(script.catalog.resolve(late))
 
 
 def _use(script: Script, query: exp.Expression) -> None:

@@ -59,6 +59,7 @@ from sqlengine.explanation import explain_sinks
 from sqlengine.functions.library import Library
 from sqlengine.job_script import called, expressions_of, held_object, use
 from sqlengine.results import ResultSink
+from sqlengine.side_outputs import with_late_rows
 from sqlengine.user_functions import altered_function
 from udf.user import UserFunction
 
@@ -261,7 +262,8 @@ class Session:
     def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
         self._activate(s.query for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,)))
         optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in self._bound(statement)]
-        return [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+        sinks = [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+        return with_late_rows(sinks, self.settings)
 
     def _bound(self, statement: Statement) -> list[Sink]:
         """The plans of a statement before any pass."""

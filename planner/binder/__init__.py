@@ -22,6 +22,7 @@ from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.derived import table_of_query
 from planner.binder.emits import check_emitted, emitting
 from planner.binder.inserts import bind_insert
+from planner.binder.late_rows import telling_late
 from planner.binder.relations import bind_query
 from planner.binder.scope import Context, Load
 from planner.binder.unsupported import refuse
@@ -61,7 +62,8 @@ def bind(
         if not isinstance(bound, tuple):
             return bound
         found = (in_batch(s) if context.batch else ranked(answered(s)) for s in bound)
-        return tuple(configured(in_zone(s, context.zone), settings) for s in found)
+        zoned = (configured(in_zone(s, context.zone), settings) for s in found)
+        return tuple(telling_late(s, context) for s in zoned)
     except RecursionError:
         raise too_deep(statement.position) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -17,7 +17,7 @@ from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.binder.subqueries import GroupedSubqueries, Subqueries
-from planner.catalog import Function
+from planner.catalog import Function, Table
 from planner.logical import (
     WINDOW_COLUMNS,
     AggregateCall,
@@ -32,6 +32,7 @@ from planner.logical import (
 )
 from planner.rewrite import replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from planner.settings import late_table_name
 from planner.window_roles import role_of
 from udf.aggregates import bind_aggregate
 
@@ -92,12 +93,20 @@ class Grouping:
         predicate = None
         if having is not None:
             predicate = self._above(bind_condition(having.this, self.place), having)
-        items = tuple(self.below.items())
         below = self.inside.join(self.input)
+        items = (*self.below.items(), *self._told_late(below))
         if items:
             below = Project(below, items, self.context.salt((*self.below.values(), *self.varying)))
         plan = self.subqueries.join(self._aggregated(below), lambda e: self._above(e, having or exp.Select()))
         return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
+
+    def _told_late(self, below: LogicalPlan) -> Iterator[tuple[str, Scalar]]:
+        """Columns that the aggregate does not read, but the table of its late rows gets."""
+        name = late_table_name(self.context.settings)
+        table = self.context.catalog.get(name) if name and self.window else None
+        for column in table.schema.names if isinstance(table, Table) else ():
+            if column in below.schema and column not in self.below:
+                yield column, pool.column(column, below.schema.type(column))
 
     def _aggregated(self, below: LogicalPlan) -> LogicalPlan:
         keys, calls = tuple(self.keys), tuple(self.calls.values())

@@ -10,7 +10,8 @@ from planner.logical.changelogs import DropUpdateBefore, FromChangelog, Normaliz
 from planner.logical.constraints import Constrain
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
-from planner.logical.node import LogicalPlan, Names, Stateful, renamed_keys
+from planner.logical.late_rows import LATE_COLUMNS, LateRows
+from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
 from planner.logical.ranks import Frame, Materialize, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
@@ -28,6 +29,7 @@ from planner.logical.windows import (
 )
 
 __all__ = [
+    "LATE_COLUMNS",
     "WINDOW_COLUMNS",
     "AggregateCall",
     "Aligned",
@@ -46,6 +48,8 @@ __all__ = [
     "IntervalJoin",
     "Join",
     "JoinKind",
+    "LateRows",
+    "LateTarget",
     "LogicalPlan",
     "LookupJoin",
     "MatchRecognize",

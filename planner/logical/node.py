@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import ClassVar, Self, TypeAlias
 
 from parser.types import Schema
+from planner.catalog import Table
 from planner.changelog import Changes
 from planner.logical.movement import Movement
-from planner.scalar import Call, Scalar, digest_of, walk
+from planner.scalar import Call, Scalar, columns_of, digest_of, walk
 
 Names: TypeAlias = frozenset[str]
 
@@ -86,6 +87,10 @@ class LogicalPlan:
         """Columns of input `port` that the node reads to give `outputs`."""
         return frozenset(self.inputs[port].schema.names)
 
+    def needs(self, outputs: Names, port: int) -> Names:
+        """Those that it `reads`, and those that go on with rows that it does not take."""
+        return self.reads(outputs, port)
+
     def exchange(self, port: int) -> tuple[str, ...] | None:
         """The columns of input `port` by whose hash rows must come together (none: all rows); None where rows may stay
         where they are."""
@@ -119,11 +124,24 @@ class LogicalPlan:
         return ()
 
 
+@dataclass(frozen=True)
+class LateTarget:
+    """The table that late rows go to. `items`: by input port of the operation, the values of the table's columns."""
+
+    table: Table
+    items: tuple[tuple[tuple[str, Scalar], ...], ...]
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        items = (f"{port} {n} {e.digest}" for port, values in enumerate(self.items) for n, e in values)
+        return ("late rows to", ".".join(self.table.name), *items)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stateful(LogicalPlan):
     """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change is folded into another
     (mini-batch is off). `ttl_ms`: how long a key that nobody touches is kept, 0 for ever. `tells_late`: late rows become
-    dead letters."""
+    dead letters; `late`: they go to a table."""
 
     stateful: ClassVar[bool] = True
     # Whether what comes out depends on where a batch ends, so that `row_by_row` has a meaning.
@@ -140,11 +158,29 @@ class Stateful(LogicalPlan):
     row_by_row: bool = False
     ttl_ms: int = 0
     tells_late: bool = False
+    late: LateTarget | None = None
+
+    @property
+    def drops_late(self) -> bool:
+        """Whether it drops rows that come too late."""
+        return self.judges_lateness
+
+    def late_schema(self, port: int) -> Schema:
+        """What is known of a late row of input `port`."""
+        return self.inputs[port].schema
+
+    def needs(self, outputs: Names, port: int) -> Names:
+        read = self.reads(outputs, port)
+        if self.late is None:
+            return read
+        told = frozenset[str]().union(*(columns_of(e) for _, e in self.late.items[port]))
+        return read | (told & set(self.inputs[port].schema.names))
 
     @property
     def identity(self) -> tuple[str, ...]:
         extra = (*(("row by row",) if self.row_by_row else ()), *((f"ttl {self.ttl_ms}",) if self.ttl_ms else ()))
-        return (*super().identity, *extra, *(("late rows",) if self.tells_late else ()))
+        late = self.late.identity if self.late is not None else ("late rows",) if self.tells_late else ()
+        return (*super().identity, *extra, *late)
 
 
 def keys_within(keys: tuple[Names, ...], by: Names) -> tuple[Names, ...]:

@@ -108,6 +108,10 @@ class MatchRecognize(Stateful):
         return not self.input.schema.type(self.order[0].column).is_proctime
 
     @property
+    def drops_late(self) -> bool:
+        return self.by_event
+
+    @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
         return (self.input,)
 

@@ -96,6 +96,10 @@ class Rank(Stateful):
         first = self.deduplicates and not self.order[0].descending
         return first and self.input.schema.type(self.order[0].column).is_rowtime
 
+    @property
+    def drops_late(self) -> bool:
+        return self.judges_lateness or self.waits_for_time
+
     @cached_property
     def row_key(self) -> tuple[str, ...]:
         """Where rows are only updated, and move up alone: the columns that tell those of a partition apart. What falls
@@ -173,6 +177,10 @@ class TemporalSort(Stateful):
     @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(map(str, self.order))
+
+    @property
+    def drops_late(self) -> bool:
+        return self.input.schema.type(self.order[0].column).is_rowtime
 
     def reads(self, outputs: Names, port: int) -> Names:
         return outputs | {k.column for k in self.order}
@@ -306,6 +314,10 @@ class Over(Stateful):
         """Whether the order is a time attribute, so that no row comes between others that have left."""
         kinds = [self.input.schema.type(k.column) for k in self.order]
         return len(kinds) == 1 and (kinds[0].is_rowtime or kinds[0].is_proctime)
+
+    @property
+    def drops_late(self) -> bool:
+        return self.in_time and not self.at_end and self.input.schema.type(self.order[0].column).is_rowtime
 
     @cached_property
     def changes(self) -> Changes:

@@ -171,6 +171,13 @@ class WindowAggregate(Stateful):
     def functions(self) -> frozenset[str]:
         return frozenset(a.function for a in self.aggregates)
 
+    def late_schema(self, port: int) -> Schema:
+        """A row that shares a slice with others has the bounds of that, which say nothing of a window."""
+        source = self.input.schema
+        if self.shared is None:
+            return source
+        return source.select(tuple(n for n in source.names if n not in self.window_columns))
+
     def pruned(self, wanted: Names) -> Self:
         return replace(self, aggregates=tuple(c for c in self.aggregates if c.name in wanted))
 

@@ -29,7 +29,7 @@ def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
     if isinstance(node, Project):
         return _project(node, wanted)
     node = node if isinstance(node, Over) else node.pruned(wanted)
-    read = [node.reads(wanted, port) for port in range(len(node.inputs))]
+    read = [node.needs(wanted, port) for port in range(len(node.inputs))]
     below = [_prune(source, names) for source, names in zip(node.inputs, read, strict=True)]
     if node.whole or (isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)):
         below = [_narrowed(source, names) for source, names in zip(below, read, strict=True)]

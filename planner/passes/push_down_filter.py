@@ -12,7 +12,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.types import BOOLEAN
-from planner.logical import BinaryJoin, Filter, LogicalPlan, Normalize, Project, TableFunction, Union, WindowAssign
+from planner.logical import (
+    BinaryJoin,
+    Filter,
+    LogicalPlan,
+    Normalize,
+    Project,
+    Stateful,
+    TableFunction,
+    Union,
+    WindowAssign,
+)
 from planner.passes.into_joins import filtered_join, into_sides
 from planner.rewrite import substitute, transform
 from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic, walk
@@ -30,10 +40,12 @@ def push_down_filter(plan: LogicalPlan) -> LogicalPlan:
 
 def _push(node: LogicalPlan) -> LogicalPlan:
     if isinstance(node, BinaryJoin):
-        return into_sides(node, _push)
+        return node if node.late is not None else into_sides(node, _push)
     if not isinstance(node, Filter) or not is_deterministic(node.predicate):
         return node
     below = node.input
+    if isinstance(below, Stateful) and below.late is not None:
+        return node  # it tells which rows came too late, and is to tell of all
     if isinstance(below, Project):
         return _through_project(node, below)
     if isinstance(below, Union):

@@ -16,6 +16,7 @@ from planner.logical import (
     GroupAggregate,
     IntervalJoin,
     Join,
+    LateRows,
     LogicalPlan,
     LookupJoin,
     MatchRecognize,
@@ -55,6 +56,7 @@ from sqlengine.operators.first_row import FirstRowOperator
 from sqlengine.operators.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.interval_join import IntervalJoinOperator
 from sqlengine.operators.join import JoinOperator
+from sqlengine.operators.late_rows import LateRowsOperator
 from sqlengine.operators.lookup_join import LookupJoinOperator
 from sqlengine.operators.match import MatchOperator
 from sqlengine.operators.materialize import MaterializeOperator
@@ -91,7 +93,7 @@ class OperatorFactory:
         """Whether the running operator of `old` does for `new`: only where it goes may differ."""
         if isinstance(new.plan, RulesPlan):
             return old.plan == new.plan
-        return not isinstance(new.plan, Scan | Project | TableFunction) or old.columns == new.columns
+        return not isinstance(new.plan, Scan | Project | TableFunction | LateRows) or old.columns == new.columns
 
     def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
         """A new operator. A set of rules is made from the one that runs, so that only the difference is compiled."""
@@ -127,12 +129,12 @@ def _union(plan: Union, node: PhysicalNode) -> Operator:
 def _over(plan: Over, node: PhysicalNode) -> Operator:
     if plan.at_end:
         return OverAtEndOperator(plan)
-    return OverOperator(plan) if plan.in_time else OverSortedOperator(plan)
+    return OverOperator(plan, _owner(node)) if plan.in_time else OverSortedOperator(plan)
 
 
-def _rank(plan: Rank) -> Operator:
+def _rank(plan: Rank, node: PhysicalNode) -> Operator:
     if plan.waits_for_time:
-        return FirstRowOperator(plan)
+        return FirstRowOperator(plan, _owner(node))
     return UpdatingRankOperator(plan) if plan.row_key else RankOperator(plan)
 
 
@@ -159,6 +161,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(Scan, _scan),
         _entry(Values, lambda plan, node: ValuesOperator(plan, _owner(node))),
         _entry(AssignWatermark, lambda plan, node: WatermarkOperator(plan, evaluate)),
+        _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
         _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns, _owner(node))),
         _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns, _owner(node))),
         _entry(Union, _union),
@@ -170,7 +173,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(WindowAggregate, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(WindowRank, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(WindowJoin, lambda plan, node: window_operator(plan, _owner(node))),
-        _entry(Rank, lambda plan, node: _rank(plan)),
+        _entry(Rank, _rank),
         _entry(IntervalJoin, lambda plan, node: IntervalJoinOperator(plan, _owner(node))),
         _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan, _owner(node))),
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan, _owner(node))),
@@ -184,6 +187,6 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(MatchRecognize, lambda plan, node: MatchOperator(plan, _owner(node))),
         _entry(Over, _over),
         _entry(Materialize, lambda plan, node: MaterializeOperator(plan)),
-        _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
+        _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan, _owner(node))),
     )
 )

@@ -11,6 +11,7 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
+from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.rank import NUMBER, TOUCHED
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
@@ -23,13 +24,14 @@ class FirstRowOperator:
     """Deduplication that keeps the row with the least row time, of several the one that came first. It goes out once the
     watermark has reached its time; rows behind the watermark are dropped (`late_rows`), so that it is never taken back."""
 
-    def __init__(self, node: Rank) -> None:
+    def __init__(self, node: Rank, owner: str = "") -> None:
         self._node = node
+        self._late = LateGate(node, owner, reason=BEHIND)
         self._time = node.order[0].column
         self._rest = tuple(n for n in node.input.schema.names if n not in node.partition)
 
     def open(self, context: Context) -> None:
-        self._counters = context.counters
+        self._late.open(context)
         schema = self._node.input.schema
         rest = (Column(c.name, c.type.with_nullable(True)) for c in schema.select(self._rest))
         touched = (Column(TOUCHED, NUMBER),) if self._node.ttl_ms else ()
@@ -41,20 +43,21 @@ class FirstRowOperator:
     def process(self, port: int, batch: Batch) -> Output:
         if self._node.ttl_ms:
             self._table.remove(self._table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
+        output: Output = []
         if batch.num_rows:
-            self._keep(batch)
+            self._keep(batch, output)
         due = self._table.due(_TIME, batch.watermark)
         if not len(due):
-            return [(0, batch.tick(self._node.schema))]
-        return [(0, self._fire(batch, self._table.in_order(due, _TIME)))]
+            return [*output, (0, batch.tick(self._node.schema))]
+        return [*output, (0, self._fire(batch, self._table.in_order(due, _TIME)))]
 
     def close(self) -> None: ...
 
-    def _keep(self, batch: Batch) -> None:
+    def _keep(self, batch: Batch, output: Output) -> None:
         times, valid = milliseconds(batch.column(self._time))
         good = valid & (times >= batch.watermarks())
         if not good.all():
-            self._counters["late_rows"] += int((~good).sum())
+            self._late.drop(batch, np.flatnonzero(~good), output)
             batch, times = batch.take(np.flatnonzero(good)), times[good]
         table = self._table
         slots, is_new = table.slots_for([batch.column(k) for k in self._node.partition], batch.num_rows)

@@ -1,22 +1,32 @@
-"""Rows that came when their window was over."""
+"""Rows that came too late: when their window was over, or behind what has left already."""
 
 from __future__ import annotations
 
-from planner.logical import Stateful
-from sqlengine.batch import Batch, IntArray
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from planner.logical import LATE_COLUMNS, LateRows, Stateful
+from planner.physical import late_port
+from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 
 REASON = "late: its window was over"
+BEHIND = "late: it came behind the watermark"
 
 
-class LateRows:
-    """Counts them (`late_rows`); where the job asks for them, they leave as its dead letters."""
+class LateGate:
+    """Counts late rows of input `port` (`late_rows`); where the job asks for them, they leave as its dead letters, or by
+    a port of their own for the table that takes them."""
 
-    def __init__(self, node: Stateful, owner: str) -> None:
-        self._tells = node.tells_late
+    def __init__(self, node: Stateful, owner: str, port: int = 0, reason: str = REASON) -> None:
+        self._letters = node.tells_late
+        self._port = late_port(port) if node.late is not None else None
         self._owner = owner
         self._subject = f"{type(node).__name__} {node.label}"
+        self._reason = reason
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -25,12 +35,36 @@ class LateRows:
         """These rows of the batch are late."""
         count = len(rows)
         self._counters["late_rows"] += count
-        if self._tells and count:
+        if not count:
+            return
+        if self._port is not None:
+            output.append((self._port, batch.take(rows)))
+        elif self._letters:
             letters = dead_letters(
-                batch.take(rows),
-                owner=self._owner,
-                place="",
-                subject=self._subject,
-                reason=REASON,
+                batch.take(rows), owner=self._owner, place="", subject=self._subject, reason=self._reason
             )
             output.append((ERROR_PORT, letters))
+
+
+class LateRowsOperator:
+    """Late rows on their way to their table, with what had passed before each of them and who dropped it."""
+
+    def __init__(self, node: LateRows, columns: Sequence[str]) -> None:
+        self._schema = node.schema.select(tuple(columns))
+        self._known = frozenset(node.operation.late_schema(node.port).names)
+        self._operation = type(node.input).__name__
+
+    def open(self, context: Context) -> None: ...
+
+    def process(self, port: int, batch: Batch) -> Output:
+        columns = [batch.column(n) if n in self._known else self._told(n, batch) for n in self._schema.names]
+        return [(0, batch.with_columns(self._schema, columns))]
+
+    def close(self) -> None: ...
+
+    def _told(self, name: str, batch: Batch) -> pa.Array:
+        if name == LATE_COLUMNS[1].name:
+            return pa.array([self._operation] * batch.num_rows, pa.string())
+        before = batch.watermarks()
+        passed = pa.array(before, mask=np.asarray(before == MIN_WATERMARK))
+        return passed.view(LATE_COLUMNS[0].type.arrow)

@@ -10,6 +10,7 @@ from planner.logical import MatchRecognize
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.match_conditions import python_values
 from sqlengine.operators.match_heap import Part
 from sqlengine.operators.match_output import NO_ROW, Found, handle_of, slot_of
@@ -34,6 +35,7 @@ class MatchOperator:
     def __init__(self, node: MatchRecognize, owner: str = "") -> None:
         self._node = node
         self._owner = owner
+        self._late = LateGate(node, owner, reason=BEHIND)
         self._schema = Schema(tuple(c for c in node.input.schema if c.name in node.columns))
         self._time = node.order[0].column
         self._by_event = node.by_event
@@ -42,6 +44,7 @@ class MatchOperator:
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
+        self._late.open(context)
         partition = self._node.partition
         keys = self._schema.select(partition) if partition else Schema((Column("#one", BIGINT),))
         values = Schema((Column(_RUN, BYTES), Column(_DEADLINE, BIGINT)))
@@ -56,8 +59,9 @@ class MatchOperator:
         if self._generation != self._keys.generation:
             self._runs.clear()
             self._generation = self._keys.generation
+        output: Output = []
         rows, late = self._store.take(batch)
-        self._counters["late_rows"] += late
+        self._late.drop(batch, late, output)
         self._found = Found(self._node, self._store)
         self._pool = empty(self._schema)
         self._gone: list[int] = []
@@ -70,7 +74,7 @@ class MatchOperator:
         result = (0, self._found.result(batch, self._pool))
         letters = self._letters(batch)
         self._remember(touched)
-        return [(ERROR_PORT, letters), result] if letters is not None else [result]
+        return [*output, *([(ERROR_PORT, letters)] if letters is not None else []), result]
 
     # ---- time ------------------------------------------------------------------------------------------------------
 

@@ -36,11 +36,11 @@ class RowStore:
 
     # ---- rows that come --------------------------------------------------------------------------------------------
 
-    def take(self, batch: Batch) -> tuple[Batch, int]:
-        """The rows that are due, in the order in which they came, and how many came too late."""
+    def take(self, batch: Batch) -> tuple[Batch, IntArray]:
+        """The rows that are due, in the order in which they came, and which came too late."""
         given = batch.with_columns(self.schema, [batch.column(n) for n in self.schema.names])
         if not self._by_event:
-            return given, 0
+            return given, np.empty(0, np.int64)
         times, valid = milliseconds(batch.column(self._time))
         good = valid & (times > batch.watermarks())
         now = good & (times <= batch.watermark)
@@ -50,7 +50,7 @@ class RowStore:
         result = self._joined(ready, held) if len(held) else ready
         if len(wait):
             self._keep(given.take(wait))
-        return result, int((~good).sum())
+        return result, np.flatnonzero(~good)
 
     def _due(self, watermark: int) -> IntArray:
         slots = self._waiting.due(self._time, watermark)

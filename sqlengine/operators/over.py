@@ -14,6 +14,7 @@ from planner.logical import Over, OverCall
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.frames import NUMBERING, Ordered, aggregate, in_order, neighbour
+from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.over_totals import Totals
 from sqlengine.operators.running_sums import RunningSums
 from sqlengine.state.columns import IntArray, milliseconds
@@ -49,8 +50,9 @@ class OverOperator:
 
     State: rows that wait, per key what calls with unbounded frames keep, and the rows that bounded frames still see."""
 
-    def __init__(self, node: Over) -> None:
+    def __init__(self, node: Over, owner: str = "") -> None:
         self._node = node
+        self._late = LateGate(node, owner, reason=BEHIND)
         time = node.order[0].column
         self._time = time
         self._by_event = node.input.schema.type(time).is_rowtime
@@ -64,7 +66,7 @@ class OverOperator:
         self._forgets = self._by_event and self._bounded and not node.frame.is_rows and not self._lags
 
     def open(self, context: Context) -> None:
-        self._counters = context.counters
+        self._late.open(context)
         schema, by = self._node.input.schema, self._node.partition
         key = schema.select(by)
         own = [Column(_LEFT, BIGINT), *([Column(_FORGOTTEN, BIGINT)] if self._forgets else [])]
@@ -85,18 +87,20 @@ class OverOperator:
             self._frame = RowsTable(context, "frame", key, Schema(()), Schema((time, *read)), by, _TIME)
 
     def process(self, port: int, batch: Batch) -> Output:
-        if not self._forgets:
-            return [(0, self._told(batch))]
         output: Output = []
+        if not self._forgets:
+            told = self._told(batch, output)
+            return [*output, (0, told)]
         for piece in self._pieces(batch):
             self._forget_keys(int(piece.watermarks()[0]) if piece.num_rows else piece.since)
-            output.append((0, self._told(piece)))
+            told = self._told(piece, output)
+            output.append((0, told))
         return output
 
     def close(self) -> None: ...
 
-    def _told(self, batch: Batch) -> Batch:
-        rows = self._due(batch) if self._by_event else self._at_once(batch)
+    def _told(self, batch: Batch, output: Output) -> Batch:
+        rows = self._due(batch, output) if self._by_event else self._at_once(batch)
         return batch.tick(self._node.schema) if rows is None else self._tell(batch, rows)
 
     def _pieces(self, batch: Batch) -> Iterator[Batch]:
@@ -125,9 +129,9 @@ class OverOperator:
         slots, _ = self._keys.slots_for([columns[k] for k in self._node.partition], batch.num_rows)
         return _Rows(columns, np.full(batch.num_rows, batch.proctime, np.int64), slots)
 
-    def _due(self, batch: Batch) -> _Rows | None:
+    def _due(self, batch: Batch, output: Output) -> _Rows | None:
         if batch.num_rows:
-            self._wait(batch)
+            self._wait(batch, output)
         slots = self._waiting.table.due(_DUE, batch.watermark)
         if not len(slots):
             return None
@@ -139,7 +143,7 @@ class OverOperator:
         keys, _ = self._keys.slots_for([columns[k] for k in self._node.partition], len(slots))
         return _Rows(columns, times, keys)
 
-    def _wait(self, batch: Batch) -> None:
+    def _wait(self, batch: Batch, output: Output) -> None:
         times, valid = milliseconds(batch.column(self._time))
         key = [batch.column(k) for k in self._node.partition]
         if self._bounded:
@@ -147,7 +151,7 @@ class OverOperator:
         else:
             good = valid & (times > batch.watermarks())
         if not good.all():
-            self._counters["late_rows"] += int((~good).sum())
+            self._late.drop(batch, np.flatnonzero(~good), output)
             batch = batch.take(np.flatnonzero(good))
             key, times = [batch.column(k) for k in self._node.partition], times[good]
         names = self._waiting.table.values.names[3:]

@@ -13,7 +13,7 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
-from sqlengine.operators.late_rows import LateRows
+from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
 from sqlengine.operators.window_assign import timed, timestamps
 from sqlengine.operators.window_results import Fired, rows_of
@@ -35,7 +35,7 @@ class SessionAggregateOperator:
         self._node, self._window = node, node.session
         self._clock = WindowClock(node.input.schema.type(node.session.time_column), node.session.zone)
         self._retracts = bool(node.input.changes)
-        self._late = LateRows(node, owner)
+        self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
 
     def open(self, context: Context) -> None:
@@ -97,7 +97,7 @@ class SessionAssignOperator:
 
     def __init__(self, node: SessionAssign, owner: str = "") -> None:
         self._node = node
-        self._late = LateRows(node, owner)
+        self._late = LateGate(node, owner)
         self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
 
     def open(self, context: Context) -> None:

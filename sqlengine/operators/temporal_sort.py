@@ -12,6 +12,7 @@ from parser.types import BIGINT, Schema
 from planner.logical import TemporalSort
 from sqlengine.batch import MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
+from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.ordering import order
 from sqlengine.state.columns import BoolArray, IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
@@ -26,13 +27,14 @@ class TemporalSortOperator:
     later that has left already is dropped (`late_rows`). By processing time rows are in order as they come, and sorted by
     the other columns within a batch."""
 
-    def __init__(self, node: TemporalSort) -> None:
+    def __init__(self, node: TemporalSort, owner: str = "") -> None:
         self._node = node
+        self._late = LateGate(node, owner, reason=BEHIND)
         self._time = node.order[0].column
         self._by_event = node.input.schema.type(self._time).is_rowtime
 
     def open(self, context: Context) -> None:
-        self._counters = context.counters
+        self._late.open(context)
         if self._by_event:
             self._rows = RowsTable(context, "rows", Schema(()), Schema(()), self._node.schema, ())
             self._fired: KeyedTable = context.table("fired", _KEY, _FIRED, ())
@@ -40,12 +42,13 @@ class TemporalSortOperator:
     def process(self, port: int, batch: Batch) -> Output:
         if not self._by_event:
             return [(0, self._within(batch))]
+        output: Output = []
         if batch.num_rows:
-            self._keep(batch)
+            self._keep(batch, output)
         slots = self._rows.table.due(self._time, batch.watermark)
         if not len(slots):
-            return [(0, batch.tick(self._node.schema))]
-        return [(0, self._fire(batch, slots))]
+            return [*output, (0, batch.tick(self._node.schema))]
+        return [*output, (0, self._fire(batch, slots))]
 
     def close(self) -> None: ...
 
@@ -57,12 +60,12 @@ class TemporalSortOperator:
         rows = np.arange(batch.num_rows)
         return replace(batch.take(order(keys, columns, np.zeros_like(rows), rows)), watermark=batch.watermark)
 
-    def _keep(self, batch: Batch) -> None:
+    def _keep(self, batch: Batch, output: Output) -> None:
         slot = self._slot()
         times, valid = milliseconds(batch.column(self._time))
         good = valid & self._in_time(times, batch, int(self._fired.columns["fired"][slot[0]]))
         if not good.all():
-            self._counters["late_rows"] += int((~good).sum())
+            self._late.drop(batch, np.flatnonzero(~good), output)
             batch = batch.take(np.flatnonzero(good))
         self._rows.put([], [], [batch.column(n) for n in self._node.schema.names], batch.num_rows)
 

@@ -14,7 +14,7 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import INSERT, UPDATE_AFTER, UPDATE_BEFORE, Kinds, differ, first_seen, plain
-from sqlengine.operators.late_rows import LateRows
+from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.window_assign import timestamps
 from sqlengine.operators.window_times import clock_below
 from sqlengine.state.columns import milliseconds
@@ -35,7 +35,7 @@ class EmittingAggregateOperator:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
-        self._late = LateRows(node, owner)
+        self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner)
 
     def open(self, context: Context) -> None:

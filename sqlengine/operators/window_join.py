@@ -13,7 +13,7 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.join_rows import PairCondition, cuts, few
-from sqlengine.operators.late_rows import LateRows
+from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.window_rows import WindowRows
 from sqlengine.operators.window_times import clock_below
@@ -40,7 +40,7 @@ class WindowJoinOperator:
         self._node = node
         self._clock = clock_below(node.left)
         self._sides = tuple(
-            WindowRows(side.schema, node.keys(port), node.ends[port], self._clock, LateRows(node, owner))
+            WindowRows(side.schema, node.keys(port), node.ends[port], self._clock, LateGate(node, owner, port))
             for port, side in enumerate(node.inputs)
         )
         residual = node.conditions[1]

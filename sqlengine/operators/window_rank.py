@@ -10,7 +10,7 @@ import pyarrow as pa
 from planner.logical import WindowRank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.late_rows import LateRows
+from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ordering import order
 from sqlengine.operators.window_rows import WindowRows
 from sqlengine.operators.window_times import clock_below
@@ -27,7 +27,7 @@ class WindowRankOperator:
     def __init__(self, node: WindowRank, owner: str = "") -> None:
         self._node = node
         self._clock = clock_below(node.input)
-        self._rows = WindowRows(node.input.schema, node.partition, node.bounds[1], self._clock, LateRows(node, owner))
+        self._rows = WindowRows(node.input.schema, node.partition, node.bounds[1], self._clock, LateGate(node, owner))
         self._last_first = node.deduplicates and node.order[0].descending
         self._bound = _SMALLEST
 

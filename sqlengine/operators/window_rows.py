@@ -10,7 +10,7 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.late_rows import LateRows
+from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.window_times import WindowClock
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
@@ -24,7 +24,7 @@ class WindowRows:
     """Rows of `schema` with the end of their window in the column `end`; `keys` are the columns by which they come
     together. A row whose window was over before it came is late, dropped and counted (`late_rows`)."""
 
-    def __init__(self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock, late: LateRows) -> None:
+    def __init__(self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock, late: LateGate) -> None:
         self.schema = schema
         self._exchange = tuple(keys)
         self._keys = tuple(dict.fromkeys(keys))

@@ -14,7 +14,7 @@ from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
-from sqlengine.operators.late_rows import LateRows
+from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.window_results import Fired, rows_of
 from sqlengine.operators.window_times import (
     clock_below,
@@ -62,7 +62,7 @@ class SlicedAggregateOperator:
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
         self._retracts = bool(node.input.changes)
-        self._late = LateRows(node, owner)
+        self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
 
     def open(self, context: Context) -> None:

@@ -28,6 +28,9 @@ ALERTS = "CREATE TABLE alerts (rule STRING, {}) WITH ('connector' = 'topic', 'to
 TOTALS = """
 CREATE TEMPORARY TABLE totals (host STRING, n BIGINT, s TIMESTAMP(3))
 WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json');
+CREATE TEMPORARY TABLE too_late (id BIGINT, late_watermark TIMESTAMP_LTZ(3))
+WITH ('connector' = 'topic', 'topic' = 'too_late', 'format' = 'json');
+SET 'job.late-rows.table' = 'too_late';
 INSERT INTO totals SELECT host, COUNT(*), window_start
 FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY host, window_start, window_end"""
 LATE = """
@@ -129,7 +132,7 @@ def act(engine: Engine, folder: Path, kind: str, what: object) -> None:
 
 def open_engine(folder: Path) -> Engine:
     engine = Engine(Config(data=folder / "data", rows_per_read=3, checkpoint_ms=1 << 60))
-    for topic in ("events", "alerts", "totals"):
+    for topic in ("events", "alerts", "totals", "too_late"):
         engine.broker.create_topic(topic, if_not_exists=True)
     return engine
 
@@ -155,7 +158,7 @@ def live(folder: Path, chosen: Fate) -> dict[str, list[str]]:
 
 def outputs(engine: Engine, folder: Path) -> dict[str, list[str]]:
     found = {}
-    for topic in ("alerts", "totals"):
+    for topic in ("alerts", "totals", "too_late"):
         records = engine.broker.read(topic, 0, 0)
         found[topic] = [] if records is None else [v.decode() for v in records.values.to_pylist()]
     found["late"] = [line for p in (folder / "late").glob("part-*") for line in p.read_text().splitlines()]

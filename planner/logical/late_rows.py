@@ -1,0 +1,56 @@
+"""Rows that an operation did not take because they came too late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from parser.types import STRING, Column, Schema, timestamp_ltz
+from planner.changelog import Changes
+from planner.logical.node import LogicalPlan, Names, Stateful
+
+# What had passed before the row came, and which operation dropped it; names that the row has itself stay the row's.
+LATE_COLUMNS: Final = (
+    Column("late_watermark", timestamp_ltz(3)),
+    Column("late_operation", STRING.with_nullable(False)),
+)
+
+
+@dataclass(frozen=True)
+class LateRows(LogicalPlan):
+    """The late rows of input `port` of the operation below, with its columns and LATE_COLUMNS. They leave the operation by
+    an output port of their own, and keep their kinds."""
+
+    input: LogicalPlan
+    port: int
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @property
+    def operation(self) -> Stateful:
+        assert isinstance(self.input, Stateful)
+        return self.input
+
+    @cached_property
+    def schema(self) -> Schema:
+        known = self.operation.late_schema(self.port)
+        return Schema((*known, *(c for c in LATE_COLUMNS if c.name not in known)))
+
+    @property
+    def label(self) -> str:
+        return f"of {type(self.input).__name__}" + (f", input {self.port}" if len(self.input.inputs) > 1 else "")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (str(self.port),)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        """Nothing of the operation's results."""
+        return frozenset()
+
+    @cached_property
+    def changes(self) -> Changes:
+        return self.operation.inputs[self.port].changes
