@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,54 +12,53 @@ import click
 
 from tests.fuzz.compare import Verdict, compared, real_flink
 from tests.fuzz.data import Table, tables
-from tests.fuzz.grammar import OPERATORS, Query, queries
+from tests.fuzz.grammar import OPERATORS, TOGETHER, Query, queries
 from tests.fuzz.shrink import shrunk
+from tests.fuzz.tally import Tally
 from tests.support import oracle_missing
-
-TOGETHER = 40
 
 
 @click.command()
 @click.option("--seed", default=1, help="Decides tables, rows and queries.")
-@click.option("--queries", "count", default=100, help="How many; every 40 have tables of their own.")
+@click.option("--queries", "count", default=100, help=f"How many; every {TOGETHER} have tables of their own.")
+@click.option("--first", default=0, help="The number of the first of them.")
 @click.option("--only", type=click.Choice(sorted(OPERATORS)), help="Queries whose outermost operation is this.")
 @click.option("--shrink", "shrinks", default=3, help="How many differences are made smaller.")
 @click.option("--kinds", default="rows,refused,types,names,order,accepted,nullability", help="Differences that count.")
 @click.option("--settings", default="", help="SET statements, each with its semicolon.")
-def main(seed: int, count: int, only: str | None, shrinks: int, kinds: str, settings: str) -> None:
+@click.option("--tally", type=click.Path(path_type=Path), help="A file that adds up the histogram over runs.")
+def main(
+    seed: int, count: int, first: int, only: str | None, shrinks: int, kinds: str, settings: str, tally: Path | None
+) -> None:
     """Random queries over random tables, compared with a real Flink."""
     reason = oracle_missing()
     if reason:
         raise click.ClickException(reason)
-    wanted, counts, pairs, operators = kinds.split(","), Counter[str](), Counter[Any](), Counter[str]()
+    wanted, counted, differences = kinds.split(","), Tally(tally), 0
     with real_flink() as flink:
-        for first in range(0, count, TOGETHER):
-            part = seed * 1000 + first // TOGETHER
-            held = tables(Random(f"tables/{part}"))
-            made = queries(part, held, range(min(TOGETHER, count - first)), only)
-            verdicts = compared(flink, held, [q.sql for q in made], [q.exact for q in made], settings)
-            for number, (query, verdict) in enumerate(zip(made, verdicts, strict=True)):
-                counts.update(_counted(query, verdict))
-                operators[query.operator] += 1
-                pairs.update(query.pairs)
-                if verdict.differs and verdict.kind in wanted:
-                    click.echo(f"\n=== {verdict.kind}: seed {seed}, {part}/{number} ({query.operator})\n{query.sql}")
+        for part, numbers in _parts(first, first + count):
+            held = tables(Random(f"tables/{seed * 1000 + part}"))
+            made = queries(seed * 1000 + part, held, numbers, only)
+            for number, query, verdict in zip(numbers, made, compared(flink, held, made, settings), strict=True):
+                counted.add(query, verdict)
+                if verdict.kind in wanted:
+                    place = f"--seed {seed} --first {part * TOGETHER + number} --queries 1"
+                    click.echo(f"\n=== {verdict.kind}: {place} ({query.operator})\n{query.sql}")
                     _show(verdict)
-                    if shrinks > 0:
-                        shrinks -= 1
+                    differences += 1
+                    if differences <= shrinks:
                         _shrink(flink, held, query, verdict)
-    click.echo("\n" + "\n".join(f"{n:6} {name}" for name, n in operators.most_common()))
-    click.echo("\n" + "\n".join(f"{n:6} {a} of {b}" for (a, b), n in pairs.most_common(40)) + f"\n{len(pairs)} pairs")
-    click.echo("\n" + "\n".join(f"{n:6} {name}" for name, n in counts.most_common()))
-    sys.exit(any(counts[k] for k in wanted))
+            counted.keep()
+    click.echo("\n" + "\n".join(counted.lines()))
+    sys.exit(differences > 0)
 
 
-def _counted(query: Query, verdict: Verdict) -> list[str]:
-    found = ["queries", verdict.kind]
-    if isinstance(verdict.flink, list) and len(verdict.flink) > 1:
-        found.append("with rows")
-        if any("null" in row for row in verdict.flink[1:]):
-            found.append("with NULL in rows")
+def _parts(first: int, end: int) -> list[tuple[int, range]]:
+    """Which parts there are, and which queries of each: from `first` to before `end`, counted over all parts."""
+    found = []
+    for part in range(first // TOGETHER, (end + TOGETHER - 1) // TOGETHER):
+        start = part * TOGETHER
+        found.append((part, range(max(first - start, 0), min(end - start, TOGETHER))))
     return found
 
 
@@ -74,9 +73,9 @@ def _show(verdict: Verdict) -> None:
 
 
 def _shrink(flink: Any, held: list[Table], query: Query, verdict: Verdict) -> None:
-    smaller, sql = shrunk(flink, held, query.sql, verdict, query.exact)
-    found = compared(flink, smaller, [sql], [query.exact])[0]
-    click.echo(f"--- smaller: {sql}")
+    smaller, shorter = shrunk(flink, held, query, verdict)
+    found = compared(flink, smaller, [shorter])[0]
+    click.echo(f"--- smaller: {shorter.sql}")
     for table in smaller:
         click.echo(f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay {table.delay}")
         for row in table.rows:

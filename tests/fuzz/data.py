@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -12,41 +13,73 @@ from typing import Any
 START = datetime(2024, 5, 1, 10, 0, 0)
 STRINGS = ("a", "b", "c", "", "A", "ab", "é", " x")
 DECIMALS = ("0.00", "1.50", "-2.25", "10.00", "1.5", "999.99")
-DOUBLES = (0.0, 0.5, 1.5, -2.25, 4.0)  # sums of these are exact, in whatever order
+DOUBLES = (0.0, -0.0, 0.5, 1.5, -2.25, 4.0)  # sums of these are exact, in whatever order
 
 
 @dataclass(frozen=True)
 class Column:
     """A column by its name and the family of its type: INT, BIGINT, DECIMAL, DOUBLE, STRING, BOOLEAN, TIMESTAMP, DATE,
-    ARRAY (of INT), ROW (of a INT, b STRING)."""
+    ARRAY (of INT), ROW (of a INT, b STRING). `nulls`: a row of its table has NULL there."""
 
     name: str
     kind: str
+    nulls: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in a file of JSON. `late`: some of its rows are behind its watermark."""
+    """A table in a file. `late`: some of its rows are behind its watermark. `form`: json (rows), versions (rows, with a
+    primary key), changes (a change of the row with the key `id` each; one with `gone` takes it away), look-up (for joins
+    by processing time only), newest (a view: the last row of each `k` of the table `of`)."""
 
     name: str
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Any], ...]
     delay: int | None = None  # seconds that the watermark is behind; None: no watermark
     late: bool = False
+    form: str = "json"
+    of: str = ""
 
-    def ddl(self, folder: Path) -> str:
+    def ddl(self, folder: Path, flink: bool) -> str:
+        """Its definition. Only Flink's tests have the connector for look-ups; ours look into any table."""
+        if self.form == "newest":
+            ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS place FROM {self.of}"
+            names = ", ".join(c.name for c in self.columns)
+            return f"CREATE VIEW {self.name} AS SELECT {names} FROM ({ranked}) WHERE place = 1"
         parts = [f"{c.name} {TYPES[c.kind]}" for c in self.columns]
         if self.delay is not None:
             parts.append(f"WATERMARK FOR ts AS ts - INTERVAL '{self.delay}' SECOND")
+        if self.form in KEYS_OF:
+            parts.append(f"PRIMARY KEY ({KEYS_OF[self.form]}) NOT ENFORCED")
         path = folder / f"{self.name}.json"
-        options = f"'connector' = 'filesystem', 'path' = '{path}', 'format' = 'json'"
+        kind = "debezium-json" if self.form == "changes" else "json"
+        options = f"'connector' = 'filesystem', 'path' = '{path}', 'format' = '{kind}'"
+        if self.form == "look-up" and flink:
+            options = f"'connector' = 'file-lookup', 'path' = '{path.with_suffix('.csv')}'"
         return f"CREATE TABLE {self.name} ({', '.join(parts)}) WITH ({options})"
 
     def write(self, folder: Path) -> None:
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
+        rows = self._changes() if self.form == "changes" else self.rows
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / f"{self.name}.json").write_text(text, encoding="utf-8")
+        if self.form == "look-up":
+            cells = [[row.get(c.name) for c in self.columns] for row in self.rows]
+            lines = [",".join("" if x is None else str(x) for x in row) + "\n" for row in cells]
+            (folder / f"{self.name}.csv").write_text("".join(lines), encoding="utf-8")
+
+    def _changes(self) -> Iterator[dict[str, Any]]:
+        held: dict[Any, dict[str, Any]] = {}
+        for told in self.rows:
+            row = {k: v for k, v in told.items() if k != "gone"}
+            before = held.pop(row["id"], None)
+            if not told.get("gone"):
+                held[row["id"]] = row
+                yield {"before": before, "after": row, "op": "u" if before else "c"}
+            elif before:
+                yield {"before": before, "after": None, "op": "d"}
 
 
+KEYS_OF = {"versions": "k", "changes": "id"}
 TYPES = {
     "INT": "INT",
     "BIGINT": "BIGINT",
@@ -63,14 +96,20 @@ _EXTRA = ("INT", "BIGINT", "DECIMAL", "DOUBLE", "STRING", "BOOLEAN", "DATE", "AR
 
 
 def tables(rng: Random) -> list[Table]:
-    """One table with late rows, two with rows in time, two without time, one without rows."""
+    """One table with late rows, two with rows in time, two without time, one without rows; one of changes; those that
+    only joins read: versions (a table, and a view) and one to look into."""
+    seen = _table(rng, "ew", rng.randint(6, 14), delay=rng.choice((0, 3)))
     return [
         _table(rng, "late", rng.randint(10, 24), delay=rng.choice((0, 1, 3)), late=True),
         _table(rng, "ev", rng.randint(8, 20), delay=rng.choice((0, 2, 4))),
-        _table(rng, "ew", rng.randint(6, 14), delay=rng.choice((0, 3))),
+        seen,
         _table(rng, "p", rng.randint(6, 14)),
         _table(rng, "q", rng.randint(2, 6)),
-        _table(rng, "empty", 0),
+        _table(rng, "bare", 0),
+        _changes(rng),
+        _versions(rng),
+        replace(seen, name="newest", rows=(), form="newest", of=seen.name),
+        _look_up(rng),
     ]
 
 
@@ -90,7 +129,37 @@ def _table(rng: Random, name: str, count: int, delay: int | None = None, late: b
         rows.append(row)
         if rng.random() < 0.1 and len(rows) > 1:
             rows[-1] = {**rows[-2], **({"ts": row["ts"]} if delay is not None else {})}
-    return Table(name, tuple(columns), tuple(rows), delay, late)
+    return Table(name, _seen(columns, rows), tuple(rows), delay, late)
+
+
+def _seen(columns: list[Column], rows: list[dict[str, Any]]) -> tuple[Column, ...]:
+    return tuple(replace(c, nulls=any(row.get(c.name) is None for row in rows)) for c in columns)
+
+
+def _changes(rng: Random) -> Table:
+    extra = [Column(f"{k[0].lower()}{n}", k) for n, k in enumerate(rng.sample(_EXTRA, 2))]
+    columns = [Column("id", "INT"), Column("k", "STRING"), Column("v", "INT"), *extra]
+    rows: list[dict[str, Any]] = []
+    for _ in range(rng.randint(8, 18)):
+        row = {c.name: _value(rng, c.kind) for c in columns[1:] if rng.random() > 0.12}
+        rows.append({"id": rng.randint(1, 5), **row, **({"gone": True} if rng.random() < 0.15 else {})})
+    return Table("chg", _seen(columns, rows), tuple(rows), form="changes")
+
+
+def _versions(rng: Random) -> Table:
+    columns = [Column("k", "STRING"), Column("r", "INT"), Column("d", "DECIMAL"), Column("ts", "TIMESTAMP")]
+    delay, count = rng.choice((0, 2)), rng.randint(5, 12)
+    rows = []
+    for time in _times(rng, count, delay, False):
+        row = {c.name: _value(rng, c.kind) for c in columns[1:3]}
+        rows.append({"k": rng.choice(STRINGS[:3]), **row, "ts": str(time)})
+    return Table("ver", _seen(columns, rows), tuple(rows), delay, form="versions")
+
+
+def _look_up(rng: Random) -> Table:
+    columns = [Column("k", "STRING"), Column("v", "INT"), Column("r", "INT")]
+    rows = [{c.name: _value(rng, c.kind) or None for c in columns} for _ in range(rng.randint(3, 8))]
+    return Table("dim", _seen(columns, rows), tuple(rows), form="look-up")
 
 
 def _times(rng: Random, count: int, delay: int, late: bool) -> list[datetime]:

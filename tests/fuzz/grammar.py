@@ -2,83 +2,154 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from random import Random
 
-from tests.fuzz import joins, rows, windows
+from tests.fuzz import joins, lookups, patterns, ranks, rows, windows
 from tests.fuzz.data import Table
 from tests.fuzz.relation import Making, Relation
 
 OPERATORS: dict[str, tuple[float, Callable[[Making, int], Relation]]] = {
-    "project": (2, rows.project),
-    "group": (2, rows.group),
-    "grouping-sets": (0.7, rows.grouping_sets),
+    "project": (1.5, rows.project),
+    "group": (1.5, rows.group),
+    "grouping-sets": (0.6, rows.grouping_sets),
     "distinct": (0.7, rows.distinct),
-    "top-n": (1, rows.top_n),
-    "limit": (0.8, rows.limit),
-    "set": (1.2, rows.set_operation),
-    "values": (0.2, rows.values),
+    "top-n": (1, ranks.top_n),
+    "qualify": (0.6, ranks.qualify),
+    "limit": (0.8, ranks.limit),
+    "union-all": (0.6, rows.union_all),
+    "set": (0.8, rows.set_operation),
+    "values": (0.4, rows.values),
     "unnest": (0.7, rows.unnest),
-    "window": (1.5, windows.window_group),
+    "changes": (0.7, rows.changes),
+    "window": (1.2, windows.window_group),
     "window-rows": (0.5, windows.window_rows),
-    "legacy-window": (1, windows.legacy_window),
+    "legacy-window": (0.8, windows.legacy_window),
     "window-top-n": (0.7, windows.window_top_n),
-    "over": (1.2, windows.over),
-    "dedup": (0.7, windows.deduplicate),
-    "join": (1.5, joins.join),
+    "over": (1, windows.over),
+    "dedup": (0.8, windows.deduplicate),
+    "match": (1, patterns.match),
+    "join": (1.2, joins.join),
     "interval-join": (0.8, joins.interval_join),
     "window-join": (0.8, joins.window_join),
-    "semi-join": (1, joins.semi_join),
+    "semi-join": (0.8, joins.semi_join),
     "scalar": (0.7, joins.scalar_subquery),
+    "lateral": (0.6, joins.lateral),
     "with": (0.5, joins.common),
+    "temporal-join": (0.8, lookups.temporal_join),
+    "look-up": (0.7, lookups.look_up),
+    "by-clock": (0.8, lookups.by_clock),
 }
+PAIRS = tuple(combinations_with_replacement(OPERATORS, 2))
+_TURNS = Random("turns").sample((*PAIRS, *((x, x) for x in OPERATORS)), len(PAIRS) + len(OPERATORS))
+TOGETHER = 40  # queries over the same tables
+# Operations over two inputs of any kind: under them meets what cannot lie on one another.
+_BOTH = ("join", "semi-join", "union-all", "set", "scalar")
+# Beside these Flink plans no subquery that reads the query around it ("unexpected correlate variable").
+_CORRELATES = {"unnest", "temporal-join", "look-up"}
+ATTEMPTS = 12
 
 
 @dataclass(frozen=True)
 class Query:
-    """A statement, and what it is made of. `exact`: the order and kinds of its changes are determined, too."""
+    """A statement, and what it is made of. `exact`: the order and kinds of its changes are determined, too. `above`:
+    what lies directly on what. `first_of`: see `known.first_rows`."""
 
     sql: str
     operator: str
-    pairs: tuple[tuple[str, str], ...]
+    operators: tuple[str, ...]
+    above: frozenset[tuple[str, str]]
     exact: bool
+    null_key: bool
+    planned: bool  # Flink can plan it, for all that is known
+    first_of: tuple[int, ...] | None = None
+
+    @property
+    def pairs(self) -> set[tuple[str, str]]:
+        """Two operations that both are in it, or one that is in it twice."""
+        return {p for p in PAIRS if self.has(p)}
+
+    def has(self, wanted: Sequence[str]) -> bool:
+        return Counter(self.operators) >= Counter(wanted)
 
 
 def queries(seed: int, tables: Sequence[Table], numbers: Sequence[int], only: str | None = None) -> list[Query]:
     """The queries of these numbers; each depends on the seed, its number and `only` alone."""
-    return [_query(Random(f"{seed}/{only}/{n}"), tables, only) for n in numbers]
+    return [_query(seed, n, tables, only) for n in numbers]
 
 
-def _query(rng: Random, tables: Sequence[Table], only: str | None) -> Query:
-    make = Making(rng, tables, build)
-    depth = rng.choice((0, 1, 1, 2, 2, 3))
-    made = _built(make, depth, only) if only else build(make, depth)
+def _query(seed: int, number: int, tables: Sequence[Table], only: str | None) -> Query:
+    """Every pair of operations has its turn, and a third one with it; the first attempt that has all of them counts."""
+    turn = _TURNS[(seed * TOGETHER + number) % len(_TURNS)]
+    wanted = (*turn, Random(f"{seed}/{number}").choice(list(OPERATORS)))
+    found: list[Query] = []
+    for attempt in range(1 if only else ATTEMPTS):
+        found.append(_made(Random(f"{seed}/{only}/{number}/{attempt}"), tables, only, wanted, attempt))
+        if found[-1].planned and found[-1].has(wanted):
+            return found[-1]
+    planned = [q for q in found if q.planned] or found
+    return next((q for q in planned if q.has(turn)), planned[0])
+
+
+def _made(rng: Random, tables: Sequence[Table], only: str | None, wanted: tuple[str, ...], attempt: int) -> Query:
+    """The wanted operations on top of each other in some order, or some of them beside others."""
+    goals = rng.sample(wanted, len(wanted))
+    root = only or (rng.choice(_BOTH) if attempt % 2 else goals.pop(0))
+    make = Making(rng, tables, build, [] if only else goals, below=[[]])
+    made = build(make, rng.choice((1, 1, 2, 2, 3)), root)
+    operators = (*(below for _, below in make.pairs), *make.below[0])
     return Query(
         made.sql[1:-1] if made.sql.startswith("(") else f"SELECT * FROM {made.sql}",
         made.operator,
-        tuple(make.pairs),
+        operators,
+        frozenset(make.pairs),
         made.exact,
+        make.null_key,
+        not (make.correlated and _CORRELATES.intersection(operators)),
+        made.first_of,
     )
 
 
-def build(make: Making, depth: int) -> Relation:
-    names = list(OPERATORS)
-    return _built(make, depth, make.rng.choices(names, [OPERATORS[n][0] for n in names])[0])
-
-
-def _built(make: Making, depth: int, name: str) -> Relation:
+def build(make: Making, depth: int, name: str | None = None) -> Relation:
     """The operation over inputs of that depth; remembers what lies on what."""
-    below: list[str] = []
-    outer = make.build
+    names = list(OPERATORS)
+    chosen = name or make.rng.choices(names, [OPERATORS[n][0] for n in names])[0]
+    make.below.append([])
+    made = OPERATORS[chosen][1](make, depth)
+    below = make.below.pop()
+    if family(made.operator) == chosen:
+        make.pairs += [(chosen, x) for x in below]
+        below = [chosen]
+    make.below[-1] += below  # without an input that fits an operation gives way to a simpler one, or to its input
+    return made
 
-    def inner(making: Making, inner_depth: int) -> Relation:
-        made = outer(making, inner_depth)
-        below.append(made.operator)
-        return made
 
-    make.build = inner
-    made = OPERATORS[name][1](make, depth)
-    make.build = outer
-    make.pairs += [(made.operator, x) for x in below]
-    return replace(made)
+_FAMILIES = {
+    "group all": "group",
+    "top-1": "top-n",
+    "order limit": "limit",
+    "union all": "union-all",
+    "window top-n": "window-top-n",
+    "window rows": "window-rows",
+    "grouping sets": "grouping-sets",
+    "legacy window": "legacy-window",
+    "correlated scalar": "scalar",
+    **dict.fromkeys(("union", "intersect", "except", "intersect all", "except all"), "set"),
+    **dict.fromkeys(("dedup first", "dedup last"), "dedup"),
+}
+
+
+def family(operator: str) -> str:
+    """The operation that made what calls itself so."""
+    first, last = operator.split(" ")[0], operator.split(" ")[-1]
+    if last == "join":
+        return f"{first}-join".replace("look-up-join", "look-up") if first in _TIMED_JOINS else "join"
+    if first in ("semi", "anti"):
+        return "semi-join"
+    return "by-clock" if last == "clock" else _FAMILIES.get(operator, operator)
+
+
+_TIMED_JOINS = ("interval", "window", "temporal", "look-up")

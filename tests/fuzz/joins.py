@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.fuzz.data import Column
+from tests.fuzz.expressions import COMPARED
 from tests.fuzz.relation import Making, Relation, of_kind
 from tests.fuzz.rows import aggregate, where
-from tests.fuzz.windows import timed
 
-_EQUAL = ("STRING", "INT", "BIGINT", "DECIMAL", "DATE", "TIMESTAMP", "BOOLEAN")
+_EQUAL = ("STRING", "INT", "BIGINT", "DECIMAL", "DOUBLE", "DATE", "TIMESTAMP", "BOOLEAN")
 
 
-def _apart(make: Making, relation: Relation) -> tuple[Relation, str, dict[str, str]]:
+def apart(make: Making, relation: Relation) -> tuple[Relation, str, dict[str, str]]:
     """The relation under an alias: with columns of the qualified names, and how those are called afterwards."""
     alias = make.name("t")
-    columns = tuple(Column(f"{alias}.{c.name}", c.kind) for c in relation.columns)
+    columns = tuple(replace(c, name=f"{alias}.{c.name}") for c in relation.columns)
     return Relation(relation.sql, columns, relation.operator), alias, {c.name: make.name("j") for c in columns}
 
 
@@ -24,47 +26,47 @@ def _pair(make: Making, left: Relation, right: Relation) -> str | None:
         return None
     preferred = sorted(kinds & {"STRING", "INT"}) or sorted(kinds)
     kind = make.rng.choice(preferred)
-    return f"{make.rng.choice(of_kind(left.columns, kind)).name} = {make.rng.choice(of_kind(right.columns, kind)).name}"
+    (x,), (y,) = make.keys(of_kind(left.columns, kind), 1, 1), make.keys(of_kind(right.columns, kind), 1, 1)
+    return f"{x.name} = {y.name}"
 
 
-def _output(make: Making, *sides: tuple[Relation, dict[str, str]]) -> tuple[list[str], tuple[Column, ...]]:
+def output(make: Making, *sides: tuple[Relation, dict[str, str]]) -> tuple[list[str], tuple[Column, ...]]:
     items, columns = [], []
     for relation, names in sides:
         for column in make.some(relation.columns, 1, 3):
             items.append(f"{column.name} AS {names[column.name]}")
-            columns.append(Column(names[column.name], column.kind))
+            columns.append(replace(column, name=names[column.name]))
     return items, tuple(columns)
 
 
 def join(make: Making, depth: int) -> Relation:
-    before, make.in_time = make.in_time, True
-    left, a, left_names = _apart(make, make.input(depth))
-    right, b, right_names = _apart(make, make.input(depth - 1))
-    make.in_time = before
+    first, second = make.inputs(depth, depth - 1)
+    left, a, left_names = apart(make, first)
+    right, b, right_names = apart(make, second)
     kind = make.rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
     on = _pair(make, left, right)
     if on is None:
         on, kind = "TRUE", "JOIN"
     elif make.chance(0.3):
         on += " AND " + make.expressions.condition((*left.columns, *right.columns), 1)
-    items, columns = _output(make, (left, left_names), (right, right_names))
+    items, columns = output(make, (left, left_names), (right, right_names))
     condition = where(make, (*left.columns, *right.columns), 0.25)
     sql = f"(SELECT {', '.join(items)} FROM {left.sql} AS {a} {kind} {right.sql} AS {b} ON {on}{condition})"
-    return Relation(sql, columns, kind.lower(), None, False, False, True)
+    return Relation(sql, columns, kind.lower(), None, False, False, True, changes=kind != "JOIN")
 
 
 def interval_join(make: Making, depth: int) -> Relation:
-    before, make.in_time = make.in_time, True
-    first, second = timed(make, depth), timed(make, depth - 1)
-    make.in_time = before
-    left, a, left_names = _apart(make, first)
-    right, b, right_names = _apart(make, second)
+    first, second = make.inputs(depth, depth - 1, timed=True)
+    left, a, left_names = apart(make, first)
+    right, b, right_names = apart(make, second)
     kind = make.rng.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
     on = _pair(make, left, right) or "TRUE"
     low, high = make.rng.choice(((0, 5), (2, 2), (5, 0), (3, 10)))
     t, u = f"{a}.{first.rowtime}", f"{b}.{second.rowtime}"
     on += f" AND {t} BETWEEN {u} - INTERVAL '{low}' SECOND AND {u} + INTERVAL '{high}' SECOND"
-    items, columns = _output(make, (left, left_names), (right, right_names))
+    # one time attribute: Flink takes no others beside it in windows and patterns
+    rest = replace(right, columns=tuple(c for c in right.columns if c.name != u))
+    items, columns = output(make, (left, left_names), (rest, right_names))
     time = None
     if kind == "JOIN" or make.chance(0.5):
         time = left_names[t]
@@ -74,29 +76,34 @@ def interval_join(make: Making, depth: int) -> Relation:
     return Relation(sql, columns, f"interval {kind.lower()}", time if kind == "JOIN" else None, False, False, False)
 
 
+_WINDOWS = (
+    ("TUMBLE", "INTERVAL '5' SECOND"),
+    ("TUMBLE", "INTERVAL '10' SECOND"),
+    ("HOP", "INTERVAL '2' SECOND, INTERVAL '6' SECOND"),
+    ("CUMULATE", "INTERVAL '3' SECOND, INTERVAL '9' SECOND"),
+)
+
+
 def window_join(make: Making, depth: int) -> Relation:
-    before, make.in_time = make.in_time, True
-    first = _plain(make, timed(make, depth))
-    second = _plain(make, timed(make, depth - 1))
-    make.in_time = before
-    size = make.rng.choice((5, 10))
-    call = "TABLE(TUMBLE({}, DESCRIPTOR({}), INTERVAL '{}' SECOND))"
+    first, second = (_plain(make, x) for x in make.inputs(depth, depth - 1, timed=True))
+    call, spans = make.rng.choice(_WINDOWS)
     sides = []
     for source in (first, second):
         data = source.sql if source.sql.startswith("(") else f"TABLE {source.sql}"
-        sides.append(f"(SELECT * FROM {call.format(data, source.rowtime, size)})")
-    left, a, left_names = _apart(make, Relation(sides[0], first.columns))
-    right, b, right_names = _apart(make, Relation(sides[1], second.columns))
+        sides.append(f"(SELECT * FROM TABLE({call}({data}, DESCRIPTOR({source.rowtime}), {spans})))")
+    left, a, left_names = apart(make, Relation(sides[0], first.columns))
+    right, b, right_names = apart(make, Relation(sides[1], second.columns))
     same = f"{a}.window_start = {b}.window_start AND {a}.window_end = {b}.window_end"
     on = " AND ".join(x for x in (_pair(make, left, right), same) if x)
     if make.chance(0.25):
         word = make.rng.choice(("EXISTS", "NOT EXISTS"))
-        items, columns = _output(make, (left, left_names))
+        items, columns = output(make, (left, left_names))
+        make.correlated = True
         query = f"(SELECT 1 FROM {sides[1]} AS {b} WHERE {on})"
         sql = f"(SELECT {', '.join(items)} FROM {sides[0]} AS {a} WHERE {word} {query})"
         return Relation(sql, columns, "window semi join", None, False, False, False)
     kind = make.rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
-    items, columns = _output(make, (left, left_names), (right, right_names))
+    items, columns = output(make, (left, left_names), (right, right_names))
     sql = f"(SELECT {', '.join(items)} FROM {sides[0]} AS {a} {kind} {sides[1]} AS {b} ON {on})"
     return Relation(sql, columns, f"window {kind.lower()}", None, False, False, False)
 
@@ -108,27 +115,33 @@ def _plain(make: Making, source: Relation) -> Relation:
 
 def semi_join(make: Making, depth: int) -> Relation:
     """[NOT] IN and [NOT] EXISTS."""
-    before, make.in_time = make.in_time, True
-    source, inner = make.input(depth), make.input(depth - 1)
-    make.in_time = before
-    left, a, left_names = _apart(make, source)
-    right, b, _ = _apart(make, inner)
+    source, inner = make.inputs(depth, depth - 1)
+    left, a, left_names = apart(make, source)
+    right, b, _ = apart(make, inner)
     kinds = sorted({c.kind for c in left.columns} & {c.kind for c in right.columns} & set(_EQUAL))
     if not kinds:
         return join(make, depth)
     kind = make.rng.choice(kinds)
-    x, y = make.rng.choice(of_kind(left.columns, kind)).name, make.rng.choice(of_kind(right.columns, kind)).name
+    (one,), (other,) = make.keys(of_kind(left.columns, kind), 1, 1), make.keys(of_kind(right.columns, kind), 1, 1)
+    x, y = one.name, other.name
     negated = make.rng.choice(("", "NOT "))
     extra = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
-    if make.chance(0.5):
+    # Flink does not find the variables of a pattern inside IN
+    if "MATCH_RECOGNIZE" not in right.sql and make.chance(0.5):
         condition = f"{x} {negated}IN (SELECT {y} FROM {right.sql} AS {b} WHERE TRUE{extra})".replace(
             " WHERE TRUE AND", " WHERE"
         ).replace(" WHERE TRUE)", ")")
     else:
+        mates = {c.kind for c in left.columns} & {c.kind for c in right.columns} & set(COMPARED)
+        if mates and make.chance(0.3):
+            near = make.rng.choice(sorted(mates))
+            one, other = (make.rng.choice(of_kind(side.columns, near)) for side in (left, right))
+            extra += f" AND {one.name} {make.expressions.sign()} {other.name}"
+        make.correlated = True
         condition = f"{negated}EXISTS (SELECT 1 FROM {right.sql} AS {b} WHERE {x} = {y}{extra})"
     if make.chance(0.2):
         condition += f" AND {make.expressions.condition(left.columns, 1)}"
-    items, columns = _output(make, (left, left_names))
+    items, columns = output(make, (left, left_names))
     sql = f"(SELECT {', '.join(items)} FROM {left.sql} AS {a} WHERE {condition})"
     word = ("anti" if negated else "semi") + (" in" if " IN (" in condition else " exists")
     return Relation(sql, columns, word, None, False, False, True)
@@ -136,15 +149,14 @@ def semi_join(make: Making, depth: int) -> Relation:
 
 def scalar_subquery(make: Making, depth: int) -> Relation:
     """A subquery of one row as a column or in a condition, correlated or not."""
-    before, make.in_time = make.in_time, True
-    source, inner = make.input(depth), make.input(depth - 1)
-    make.in_time = before
-    left, a, left_names = _apart(make, source)
-    right, b, _ = _apart(make, Relation(inner.sql, inner.columns, ordered=False))
+    source, inner = make.inputs(depth, depth - 1)
+    left, a, left_names = apart(make, source)
+    right, b, _ = apart(make, Relation(inner.sql, inner.columns, ordered=False))
     call, result = aggregate(make, Relation(inner.sql, right.columns, ordered=False))
     pair = _pair(make, left, right) if make.chance(0.4) else None
+    make.correlated |= pair is not None
     query = f"(SELECT {call} FROM {right.sql} AS {b}{f' WHERE {pair}' if pair else ''})"
-    items, columns = _output(make, (left, left_names))
+    items, columns = output(make, (left, left_names))
     condition = ""
     mates = of_kind(left.columns, result.kind)
     if mates and make.chance(0.5):
@@ -155,19 +167,40 @@ def scalar_subquery(make: Making, depth: int) -> Relation:
     return Relation(sql, columns, "correlated scalar" if pair else "scalar", None, False, False, True)
 
 
+def lateral(make: Making, depth: int) -> Relation:
+    """A subquery in FROM that reads the relation on its left: its rows, or aggregates of them."""
+    source, inner = make.inputs(depth, depth - 1)
+    left, a, left_names = apart(make, source)
+    right, b, _ = apart(make, Relation(inner.sql, inner.columns, ordered=False))
+    pair = _pair(make, left, right)
+    if pair is None:
+        return join(make, depth)
+    if make.chance(0.5):
+        call, result = aggregate(make, Relation(inner.sql, right.columns, ordered=False))
+        items, found = [f"{call} AS {result.name}"], (result,)
+    else:
+        items, found = output(make, (right, {c.name: make.name("l") for c in right.columns}))
+    condition = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
+    make.correlated = True
+    query = f"(SELECT {', '.join(items)} FROM {right.sql} AS {b} WHERE {pair}{condition})"
+    own, columns = output(make, (left, left_names))
+    alias, names = make.name("t"), [c.name for c in found]
+    word, on = make.rng.choice((("CROSS JOIN", ""), ("LEFT JOIN", " ON TRUE")))
+    sql = f"(SELECT {', '.join([*own, *names])} FROM {left.sql} AS {a} {word} LATERAL {query} AS {alias}{on})"
+    return Relation(sql, (*columns, *found), "lateral", None, False, False, True)
+
+
 def common(make: Making, depth: int) -> Relation:
     """WITH: a query that is used twice."""
-    before, make.in_time = make.in_time, True
-    source = make.input(depth)
-    make.in_time = before
+    (source,) = make.inputs(depth)
     name = make.name("cte")
     held = Relation(name, source.columns)
-    left, a, left_names = _apart(make, held)
-    right, b, right_names = _apart(make, held)
+    left, a, left_names = apart(make, held)
+    right, b, right_names = apart(make, held)
     on = _pair(make, left, right)
     if on is None:
         return source
-    items, columns = _output(make, (left, left_names), (right, right_names))
+    items, columns = output(make, (left, left_names), (right, right_names))
     body = source.sql if source.sql.startswith("(") else f"(SELECT * FROM {source.sql})"
     sql = f"(WITH {name} AS {body} SELECT {', '.join(items)} FROM {name} AS {a} JOIN {name} AS {b} ON {on})"
     return Relation(sql, columns, "with", None, False, False, True)

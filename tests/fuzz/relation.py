@@ -9,6 +9,18 @@ from random import Random
 from tests.fuzz.data import Column, Table
 from tests.fuzz.expressions import Expressions
 
+_TIMED = (
+    "window",
+    "window",
+    "window-rows",
+    "legacy-window",
+    "over",
+    "dedup",
+    "interval-join",
+    "temporal-join",
+    "match",
+)
+
 
 @dataclass(frozen=True)
 class Relation:
@@ -22,7 +34,8 @@ class Relation:
     exact: bool = True  # its changes come in an order that the data decide
     updating: bool = False
     window: tuple[str, str] | None = None  # the columns that are a window's start and end
-    nulls: bool = True
+    changes: bool = False  # a row that it gave is surely taken back, in Flink's plan, too
+    first_of: tuple[int, ...] | None = None  # one row of each value of these columns; see `known.first_rows`
 
 
 @dataclass
@@ -31,10 +44,20 @@ class Making:
 
     rng: Random
     tables: Sequence[Table]
-    build: Callable[[Making, int], Relation]
-    pairs: list[tuple[str, str]] = field(default_factory=list)
+    build: Callable[[Making, int, str | None], Relation]
+    goals: list[str] = field(default_factory=list)  # operations that inputs to come should be
+    pairs: list[tuple[str, str]] = field(default_factory=list)  # what lies directly on what
+    below: list[list[str]] = field(default_factory=list)  # the operations under each one that is not complete
     in_time: bool = False  # no late rows below: they come from several inputs
+    timely: bool = False  # the next input is to have a time attribute
+    correlated: bool = False  # a subquery reads the query around it
+    null_key: bool = False  # a column with NULLs is a key of some operation
     _names: int = 0
+
+    @property
+    def level(self) -> int:
+        """1 where an operation is the outermost."""
+        return len(self.below) - 1
 
     @property
     def expressions(self) -> Expressions:
@@ -46,16 +69,56 @@ class Making:
 
     def table(self, timed: bool = False) -> Relation:
         """A table; `timed`: one with a time attribute."""
-        fitting = [t for t in self.tables if (t.delay is not None or not timed) and not (t.late and self.in_time)]
-        weights = [1 if t.rows else 0.15 for t in fitting]
+        plain = [t for t in self.tables if t.form == "json" and not (t.late and self.in_time)]
+        fitting = [t for t in plain if t.delay is not None or not timed]
+        weights = [1 if t.rows else 0.1 for t in fitting]
         chosen = self.rng.choices(fitting, weights)[0]
         return Relation(chosen.name, chosen.columns, rowtime="ts" if chosen.delay is not None else None)
 
+    def only(self, form: str) -> Table:
+        """The table of this form."""
+        return next(t for t in self.tables if t.form == form)
+
     def input(self, depth: int) -> Relation:
         """What an operation reads: a table, or the result of another one."""
+        if self.timely:
+            return self.timed(depth)
+        if self.goals:
+            return self.build(self, depth - 1, self.goals.pop(0))
         if depth <= 0 or self.rng.random() < 0.25:
             return self.table()
-        return self.build(self, depth - 1)
+        return self.build(self, depth - 1, None)
+
+    def timed(self, depth: int) -> Relation:
+        """An input with a time attribute."""
+        name = self.goals.pop(0) if self.goals else None
+        if name is None:
+            roll = self.rng.random()
+            if depth <= 0 or roll < 0.4:
+                return self.table(timed=True)
+            name = "project" if roll < 0.6 else self.rng.choice(_TIMED)
+        before, self.timely = self.timely, name in ("project", "unnest")
+        pairs, below = len(self.pairs), len(self.below[-1])
+        found = self.build(self, depth - 1, name)
+        self.timely = before
+        # Below a window Flink reads only the first input of a union.
+        if found.rowtime and not found.updating and found.operator != "union all":
+            return found
+        del self.pairs[pairs:], self.below[-1][below:]
+        return self.table(timed=True)
+
+    def inputs(self, *depths: int, timed: bool = False) -> list[Relation]:
+        """Several inputs: without late rows, since rows of two inputs come in any order."""
+        before, self.in_time = self.in_time, True
+        found = [self.timed(d) if timed else self.input(d) for d in depths]
+        self.in_time = before
+        return found
+
+    def keys(self, columns: Sequence[Column], least: int = 1, most: int = 3) -> list[Column]:
+        """Some of the columns, as keys."""
+        found = self.some(columns, least, most)
+        self.null_key |= any(c.nulls for c in found)
+        return found
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share

@@ -1,4 +1,4 @@
-"""Operations of one input: projections, groups, ranks, arrays, and sets."""
+"""Operations of one input: projections, groups, arrays; and sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.fuzz.data import Column
 from tests.fuzz.expressions import COMPARED, COMPUTED, NUMBERS
 from tests.fuzz.relation import Making, Relation, named, of_kind
 
-KEYS = ("STRING", "INT", "BIGINT", "DECIMAL", "BOOLEAN", "DATE", "TIMESTAMP")
+KEYS = ("STRING", "INT", "BIGINT", "DECIMAL", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP")
 
 
 def where(make: Making, columns: tuple[Column, ...], share: float = 0.4) -> str:
@@ -53,6 +53,7 @@ def projected(make: Making, source: Relation) -> Relation:
         source.exact,
         source.updating,
         window,
+        source.changes,
     )
 
 
@@ -93,7 +94,7 @@ def _same(make: Making, form: str, columns: list[Column]) -> tuple[str, str]:
 
 def group(make: Making, depth: int) -> Relation:
     source = make.input(depth)
-    keys = make.some(of_kind(source.columns, *KEYS), 0, 2)
+    keys = make.keys(of_kind(source.columns, *KEYS), 0, 2)
     items, columns = [k.name for k in keys], list(keys)
     written = [k.name for k in keys]
     if make.chance(0.15):
@@ -125,12 +126,13 @@ def grouped(make: Making, source: Relation, items: list[str], columns: list[Colu
         ordered=False,
         exact=source.exact,
         updating=True,
+        changes=True,
     )
 
 
 def grouping_sets(make: Making, depth: int) -> Relation:
     source = make.input(depth)
-    keys = make.some(of_kind(source.columns, *KEYS), 2, 3)
+    keys = make.keys(of_kind(source.columns, *KEYS), 2, 3)
     if len(keys) < 2:
         return group(make, depth)
     names = [k.name for k in keys]
@@ -141,7 +143,7 @@ def grouping_sets(make: Making, depth: int) -> Relation:
         items.append(f"GROUPING({names[0]}) AS {column.name}")
         columns.append(column)
     made = grouped(make, source, items, columns, [form])
-    return Relation(made.sql, made.columns, "grouping sets", None, False, False, True)
+    return Relation(made.sql, made.columns, "grouping sets", None, False, False, True, changes=True)
 
 
 def _sets(make: Making, names: list[str]) -> str:
@@ -152,67 +154,26 @@ def _sets(make: Making, names: list[str]) -> str:
 
 def distinct(make: Making, depth: int) -> Relation:
     source = make.input(depth)
-    columns = make.some(of_kind(source.columns, *KEYS), 1, 3) or list(source.columns)
+    columns = make.keys(of_kind(source.columns, *KEYS), 1, 3) or list(source.columns)
     sql = f"(SELECT DISTINCT {', '.join(c.name for c in columns)} FROM {source.sql}{where(make, source.columns)})"
     return Relation(sql, tuple(columns), "distinct", None, False, source.exact, True)
 
 
-def total_order(make: Making, source: Relation, first: list[Column]) -> list[str] | None:
-    """ORDER BY that leaves no two different rows equal; None where a column cannot be ordered by."""
-    if any(c.kind in ("ARRAY", "ROW") for c in source.columns):
-        return None
-    rest = [c for c in source.columns if c not in first]
-    return [order_item(make, c) for c in (*first, *rest)]
-
-
-def order_item(make: Making, column: Column) -> str:
-    return column.name + make.rng.choice(("", " ASC", " DESC", " DESC NULLS LAST", " ASC NULLS LAST", " NULLS FIRST"))
-
-
-def top_n(make: Making, depth: int) -> Relation:
-    source = make.input(depth)
-    keys = make.some(of_kind(source.columns, *KEYS), 0, 1)
-    order = make.some(of_kind(source.columns, *COMPARED), 1, 2)
-    if source.ordered and make.chance(0.5):
-        by: list[str] | None = [order_item(make, c) for c in order]
-    else:
-        by = total_order(make, source, order)
-    if not by:
-        return project(make, depth)
-    # Flink takes a single first row for one that never changes.
-    rank, limit = Column(make.name("n"), "BIGINT"), make.rng.randint(2, 4)
-    partition = f"PARTITION BY {', '.join(k.name for k in keys)} " if keys else ""
-    inner = f"(SELECT *, ROW_NUMBER() OVER ({partition}ORDER BY {', '.join(by)}) AS {rank.name} FROM {source.sql})"
-    columns = list(source.columns) + ([rank] if make.chance(0.5) else [])
-    condition = make.rng.choice((f"<= {limit}", f"= {limit + 1}", f"< {limit + 1}", f"BETWEEN 2 AND {limit + 1}"))
-    sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {inner} WHERE {rank.name} {condition})"
-    return Relation(sql, tuple(columns), "top-n", None, False, False, True)
-
-
-def limit(make: Making, depth: int) -> Relation:
-    source = make.input(depth)
-    count = make.rng.randint(1, 6)
-    offset = f" OFFSET {make.rng.randint(1, 3)}" if make.chance(0.2) else ""
-    if source.ordered and make.chance(0.4):
-        sql = f"(SELECT * FROM {source.sql}{where(make, source.columns)} LIMIT {count}{offset})"
-        return Relation(sql, source.columns, "limit", None, not offset, not offset, False)
-    by = total_order(make, source, make.some(of_kind(source.columns, *COMPARED), 1, 2))
-    if not by:
-        return project(make, depth)
-    sql = f"(SELECT * FROM {source.sql} ORDER BY {', '.join(by)} LIMIT {count}{offset})"
-    return Relation(sql, source.columns, "order limit", None, False, False, True)
+def union_all(make: Making, depth: int) -> Relation:
+    return _set(make, depth, "UNION ALL")
 
 
 def set_operation(make: Making, depth: int) -> Relation:
-    before, make.in_time = make.in_time, True
-    left = make.input(depth)
-    kinds = [c.kind for c in make.some(left.columns, 1, 3)]
-    own = [_column_of(make, left, kind) for kind in kinds]
-    sides = [own]
-    sources = [left]
-    word = make.rng.choice(("UNION ALL", "UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"))
+    return _set(make, depth, make.rng.choice(("UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")))
+
+
+def _set(make: Making, depth: int, word: str) -> Relation:
+    left = make.inputs(depth)[0]
+    # Flink wants that all or none of the columns in one place are time attributes
+    kinds = [c.kind for c in make.some([c for c in left.columns if c.kind != "TIMESTAMP"], 1, 3)] or ["INT"]
+    sources, sides = [left], [[_column_of(make, left, kind) for kind in kinds]]
     for _ in range(2 if make.chance(0.2) else 1):
-        right = make.input(depth) if make.chance(0.5) else left
+        right = make.inputs(depth)[0] if make.goals or make.chance(0.5) else left
         sources.append(right)
         sides.append([_column_of(make, right, kind) for kind in kinds])
     columns = tuple(Column(make.name("u"), kind) for kind in kinds)
@@ -220,14 +181,13 @@ def set_operation(make: Making, depth: int) -> Relation:
     for source, side in zip(sources, sides, strict=True):
         items = [named(text, column) for text, column in zip(side, columns, strict=True)]
         queries.append(f"SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns)}")
-    make.in_time = before
     updating = word != "UNION ALL" or any(s.updating for s in sources)
     return Relation(f"({f' {word} '.join(queries)})", columns, word.lower(), None, False, False, updating)
 
 
 def _column_of(make: Making, source: Relation, kind: str) -> str:
-    found = of_kind(source.columns, kind)
-    return make.rng.choice(found).name if found else make.expressions.of(source.columns, kind, 1)
+    found = make.keys(of_kind(source.columns, kind), 1, 1)
+    return found[0].name if found else make.expressions.of(source.columns, kind, 1)
 
 
 def values(make: Making, depth: int) -> Relation:
@@ -241,7 +201,8 @@ def values(make: Making, depth: int) -> Relation:
 def unnest(make: Making, depth: int) -> Relation:
     source = make.input(depth)
     arrays = of_kind(source.columns, "ARRAY")
-    if not arrays:
+    numbers = of_kind(source.columns, "INT")
+    if not arrays and not numbers:
         return project(make, depth)
     alias, item = make.name("t"), Column(make.name("e"), "INT")
     added = [item]
@@ -253,8 +214,30 @@ def unnest(make: Making, depth: int) -> Relation:
     columns = [*make.some(source.columns, 1, 3), *added]
     if source.rowtime and source.rowtime not in {c.name for c in columns}:
         columns.append(Column(source.rowtime, "TIMESTAMP"))
-    array = make.rng.choice(arrays).name
+    array = make.rng.choice(arrays).name if arrays else _array(make, numbers)
     names = ", ".join(c.name for c in added)
     items = f"UNNEST({array}){ordinality} AS {alias} ({names}){on}"
     sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {source.sql} {join} {items})"
-    return Relation(sql, tuple(columns), "unnest", source.rowtime, source.ordered, source.exact, source.updating)
+    return Relation(
+        sql,
+        tuple(columns),
+        "unnest",
+        source.rowtime,
+        source.ordered,
+        source.exact,
+        source.updating,
+        None,
+        source.changes,
+    )
+
+
+def _array(make: Making, numbers: list[Column]) -> str:
+    """An array of numbers of the row. Its first element may be NULL: otherwise Flink takes no element for one."""
+    first = make.rng.choice(numbers).name
+    return f"ARRAY[{first}, {make.rng.choice(numbers).name} + 1]"
+
+
+def changes(make: Making, depth: int) -> Relation:
+    """A table that tells changes."""
+    table = make.only("changes")
+    return Relation(table.name, table.columns, "changes", None, False, True, True, changes=True)

@@ -14,29 +14,31 @@ from parser.errors import SqlError
 from parser.writer import write_tree
 from tests.fuzz.compare import Verdict, compared
 from tests.fuzz.data import Table
+from tests.fuzz.grammar import Query
 
 AT_ONCE = 24
 
 
-def shrunk(flink: Any, tables: Sequence[Table], sql: str, found: Verdict, exact: bool) -> tuple[Sequence[Table], str]:
+def shrunk(flink: Any, tables: Sequence[Table], query: Query, found: Verdict) -> tuple[Sequence[Table], Query]:
     """Smaller tables and a shorter statement with a verdict of the same kind."""
     for _ in range(25):
-        step = _shorter(flink, tables, sql, found, exact)
+        step = _shorter(flink, tables, query, found)
         if step is None:
             break
-        sql = step
-    used = [t for t in tables if re.search(rf"\b{t.name}\b", sql)]
-    return _fewer_rows(flink, used, sql, found, exact), sql
+        query = step
+    named = {t.name for t in tables if re.search(rf"\b{t.name}\b", query.sql)}
+    named |= {t.of for t in tables if t.name in named}
+    return _fewer_rows(flink, [t for t in tables if t.name in named], query, found), query
 
 
-def _shorter(flink: Any, tables: Sequence[Table], sql: str, found: Verdict, exact: bool) -> str | None:
+def _shorter(flink: Any, tables: Sequence[Table], query: Query, found: Verdict) -> Query | None:
     """The first shorter text that differs in the same way; None if there is none."""
-    texts = sorted({t for t in _smaller(sql) if len(t) < len(sql)}, key=len)
+    texts = sorted({t for t in _smaller(query.sql) if len(t) < len(query.sql)}, key=len)
     for start in range(0, len(texts), AT_ONCE):
-        part = texts[start : start + AT_ONCE]
-        for text, verdict in zip(part, compared(flink, tables, part, [exact] * len(part)), strict=True):
+        part = [replace(query, sql=t) for t in texts[start : start + AT_ONCE]]
+        for shorter, verdict in zip(part, compared(flink, tables, part), strict=True):
             if _alike(verdict, found):
-                return text
+                return shorter
     return None
 
 
@@ -53,7 +55,7 @@ def _words(message: str) -> str:
     return " ".join(re.findall(r"[a-z]{3,}", message)[:6])
 
 
-def _fewer_rows(flink: Any, tables: Sequence[Table], sql: str, found: Verdict, exact: bool) -> Sequence[Table]:
+def _fewer_rows(flink: Any, tables: Sequence[Table], query: Query, found: Verdict) -> Sequence[Table]:
     kept = list(tables)
     for number in range(len(kept)):
         part = max(len(kept[number].rows) // 2, 1)
@@ -62,7 +64,7 @@ def _fewer_rows(flink: Any, tables: Sequence[Table], sql: str, found: Verdict, e
             while start < len(rows := kept[number].rows):
                 fewer = replace(kept[number], rows=rows[:start] + rows[start + part :])
                 attempt = [*kept[:number], fewer, *kept[number + 1 :]]
-                if _alike(compared(flink, attempt, [sql], [exact])[0], found):
+                if _alike(compared(flink, attempt, [query])[0], found):
                     kept = attempt
                 else:
                     start += part

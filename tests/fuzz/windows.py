@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.fuzz.data import Column
 from tests.fuzz.expressions import COMPARED, NUMBERS
+from tests.fuzz.ranks import total_order
 from tests.fuzz.relation import Making, Relation, named, of_kind
-from tests.fuzz.rows import KEYS, aggregate, projected, total_order, where
+from tests.fuzz.rows import KEYS, aggregate, where
 
 _TIME = "TIMESTAMP"
-
-
-def timed(make: Making, depth: int) -> Relation:
-    """A relation with a time attribute."""
-    roll = make.rng.random()
-    if depth <= 0 or roll < 0.4:
-        return make.table(timed=True)
-    if roll < 0.6:
-        found = projected(make, timed(make, depth - 1))
-    elif roll < 0.85:
-        found = window_rows(make, depth - 1) if make.chance(0.3) else window_group(make, depth - 1, keep_time=True)
-    else:
-        found = make.build(make, depth - 1)
-    # Below a window Flink reads only the first input of a union.
-    fits = found.rowtime and not found.updating and found.operator != "union all"
-    return found if fits else make.table(timed=True)
 
 
 def table_function(make: Making, source: Relation) -> tuple[str, bool]:
@@ -32,21 +19,22 @@ def table_function(make: Making, source: Relation) -> tuple[str, bool]:
     data = source.sql if source.sql.startswith("(") else f"TABLE {source.sql}"
     time = f"DESCRIPTOR({source.rowtime})"
     size, step = make.rng.choice(((4, 2), (10, 5), (6, 2), (20, 10), (3, 1), (5, 5)))
+    moved = f", INTERVAL '{make.rng.randint(1, 2)}' SECOND" if make.chance(0.15) else ""
     match make.rng.choice(("TUMBLE", "TUMBLE", "HOP", "CUMULATE", "SESSION")):
         case "TUMBLE":
-            return f"TABLE(TUMBLE({data}, {time}, INTERVAL '{size}' SECOND))", False
+            return f"TABLE(TUMBLE({data}, {time}, INTERVAL '{size}' SECOND{moved}))", False
         case "HOP":
-            return f"TABLE(HOP({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND))", False
+            return f"TABLE(HOP({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", False
         case "CUMULATE":
-            return f"TABLE(CUMULATE({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND))", False
-    keys = make.some(of_kind(source.columns, "STRING", "INT"), 0, 1)
+            return f"TABLE(CUMULATE({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", False
+    keys = make.keys(of_kind(source.columns, "STRING", "INT"), 0, 1)
     by = f" PARTITION BY {keys[0].name}" if keys else ""
     return f"TABLE(SESSION({data}{by}, {time}, INTERVAL '{step}' SECOND))", True
 
 
 def window_rows(make: Making, depth: int) -> Relation:
     """Rows with their windows."""
-    source = timed(make, depth)
+    source = make.timed(depth)
     if source.window:
         source = make.table(timed=True)
     function, _ = table_function(make, source)
@@ -59,22 +47,22 @@ def window_rows(make: Making, depth: int) -> Relation:
     )
 
 
-def window_group(make: Making, depth: int, keep_time: bool = False) -> Relation:
+def window_group(make: Making, depth: int) -> Relation:
     """Aggregates of windows, by a table function."""
-    source = timed(make, depth)
+    source = make.timed(depth)
     if any(c.name.startswith("window_") for c in source.columns):
         source = make.table(timed=True)
     function, session = table_function(make, source)
-    keys = [c.name for c in make.some(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
-    if session and "PARTITION BY" in function:
-        inside = function.split("PARTITION BY ")[1].split(",")[0]
-        keys = [inside]
+    keys = [c.name for c in make.keys(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
+    if session:
+        # grouped by other keys it would be an ordinary aggregate
+        keys = [function.split("PARTITION BY ")[1].split(",")[0]] if "PARTITION BY" in function else []
     columns = [c for c in source.columns if c.name in keys]
     start, end, time = (Column(make.name(x), _TIME) for x in ("ws", "we", "wt"))
     items = [*(c.name for c in columns), f"window_start AS {start.name}", f"window_end AS {end.name}"]
     by = ["window_start", "window_end"]
     columns = [*columns, start, end]
-    if keep_time or make.chance(0.4):
+    if make.level > 1 or make.chance(0.4):
         items.append(f"window_time AS {time.name}")
         by.append("window_time")
         columns.append(time)
@@ -93,8 +81,10 @@ def _window(
     time: str | None,
     operator: str,
 ) -> Relation:
+    # Flink cannot merge FIRST_VALUE and LAST_VALUE of slices and sessions
+    merges = "TUMBLE(" not in (behind if operator == "window" else by[-1])
     for _ in range(make.rng.randint(1, 3)):
-        text, column = aggregate(make, source)
+        text, column = aggregate(make, replace(source, ordered=False) if merges else source)
         items.append(named(text, column))
         columns.append(column)
     having = " HAVING COUNT(*) > 1" if make.chance(0.15) else ""
@@ -109,12 +99,12 @@ def _window(
 
 def legacy_window(make: Making, depth: int) -> Relation:
     """GROUP BY TUMBLE(…), HOP(…) or SESSION(…)."""
-    source = timed(make, depth)
+    source = make.timed(depth)
     word = make.rng.choice(("TUMBLE", "HOP", "SESSION"))
     size, step = make.rng.choice(((4, 2), (10, 5), (6, 2)))
     spans = f"INTERVAL '{step}' SECOND" + (f", INTERVAL '{size}' SECOND" if word == "HOP" else "")
     inside = f"({source.rowtime}, {spans})"
-    keys = [c for c in make.some(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
+    keys = [c for c in make.keys(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
     start, time = Column(make.name("ws"), _TIME), Column(make.name("wt"), _TIME)
     items = [*(k.name for k in keys), f"{word}_START{inside} AS {start.name}"]
     columns = [*keys, start]
@@ -128,11 +118,14 @@ def legacy_window(make: Making, depth: int) -> Relation:
 
 def window_top_n(make: Making, depth: int) -> Relation:
     """The first rows of each window."""
-    source = window_group(make, depth, keep_time=True) if make.chance(0.6) else window_rows(make, depth)
+    if make.goals and make.goals[0] in ("window", "window-rows"):
+        source = make.input(depth)
+    else:
+        source = make.build(make, depth - 1, make.rng.choice(("window", "window-rows")))
     if not source.window:
         return source
     rank = Column(make.name("n"), "BIGINT")
-    keys = make.some(of_kind(source.columns, "STRING", "INT", "BOOLEAN"), 0, 1)
+    keys = make.keys(of_kind(source.columns, "STRING", "INT", "BOOLEAN"), 0, 1)
     by = total_order(make, source, make.some(of_kind(source.columns, *COMPARED), 1, 1))
     if not by:
         return source
@@ -144,14 +137,14 @@ def window_top_n(make: Making, depth: int) -> Relation:
 
 
 def over(make: Making, depth: int) -> Relation:
-    source = timed(make, depth)
-    keys = make.some([c for c in of_kind(source.columns, *KEYS) if c.name != source.rowtime], 0, 2)
+    source = make.timed(depth)
+    keys = make.keys([c for c in of_kind(source.columns, *KEYS) if c.name != source.rowtime], 0, 2)
     partition = f"PARTITION BY {', '.join(k.name for k in keys)} " if keys else ""
     by = f"{partition}ORDER BY {source.rowtime}"
-    frame = make.rng.choice(_RANGES if not source.ordered or make.chance(0.5) else _ROWS)
+    frame = make.rng.choice(_RANGES if not source.ordered or make.chance(0.5) else ROWS)
     columns = make.some(source.columns, 1, 3)
     items = [c.name for c in columns]
-    calls = _over_calls(make, source, frame in _ROWS)
+    calls = over_calls(make, source, frame in ROWS)
     for _ in range(make.rng.randint(1, 3)):
         text, kind = make.rng.choice(calls)
         column = Column(make.name("o"), kind)
@@ -165,7 +158,7 @@ def over(make: Making, depth: int) -> Relation:
     return Relation(sql, tuple(columns), "over", source.rowtime, False, False, False)
 
 
-_ROWS = (
+ROWS = (
     "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN 5 PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
@@ -178,7 +171,7 @@ _RANGES = (
 )
 
 
-def _over_calls(make: Making, source: Relation, rows: bool) -> list[tuple[str, str]]:
+def over_calls(make: Making, source: Relation, rows: bool) -> list[tuple[str, str]]:
     """Calls that Flink lets stand together: those with a frame, those that look back, or numbers."""
     numbers, compared = of_kind(source.columns, *NUMBERS), of_kind(source.columns, *COMPARED)
     forms = [("COUNT(*)", "BIGINT")]
@@ -198,10 +191,10 @@ def _over_calls(make: Making, source: Relation, rows: bool) -> list[tuple[str, s
 
 def deduplicate(make: Making, depth: int) -> Relation:
     """The first or last row of each key by event time."""
-    source = timed(make, depth)
+    source = make.timed(depth)
     if not source.ordered:
         source = make.table(timed=True)
-    keys = make.some([c for c in of_kind(source.columns, *KEYS) if c.name != source.rowtime], 1, 2)
+    keys = make.keys([c for c in of_kind(source.columns, *KEYS) if c.name != source.rowtime], 1, 2)
     if not keys:
         return source
     rank = make.name("n")
