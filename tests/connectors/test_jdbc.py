@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parser.errors import ExecutionError, OptionError, UnsupportedError
@@ -29,41 +29,40 @@ from parser.types import (
     timestamp_ltz,
 )  # fmt: skip
 from parser.types import time as time_type
-from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind, from_pydict
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.registry import open_sink, open_source
+from tests.connectors.databases import Database, mariadb, sqlite
 from tests.connectors.tables import SCHEMA, environment, table
 
 INSERT, UB, UA, DELETE = (int(k) for k in RowKind)
+KEY = ("id",)
+_writers = count()
 ALL = Schema.of(
     id=BIGINT, ok=BOOLEAN, x=DOUBLE, price=decimal(10, 2), day=DATE, at=time_type(0), ts=timestamp(3),
     moment=timestamp_ltz(3), name=STRING, raw=BYTES,
 )  # fmt: skip
 
 
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("mariadb", marks=pytest.mark.slow)])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    folder = tmp_path_factory.mktemp("database")
+    if request.param == "sqlite":
+        yield sqlite(folder)
+    else:
+        with mariadb(folder) as found:
+            yield found
+
+
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "app.db"
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE totals (id BIGINT PRIMARY KEY, name TEXT)")
-        database.execute("CREATE TABLE events (id BIGINT, name TEXT)")
-    return path
-
-
-def keyed(file: Path, name: str = "totals", schema: Schema = SCHEMA, **options: str) -> Table:
-    found = table({"connector": "jdbc", "url": f"jdbc:sqlite:{file}", "table-name": name, **options}, schema)
-    return Table(found.name, found.schema, found.physical, found.options, primary_key=("id",))
-
-
-def plain(file: Path, name: str = "events") -> Table:
-    return table({"connector": "jdbc", "url": f"jdbc:sqlite:{file}", "table-name": name})
-
-
-def rows(file: Path, name: str) -> list[tuple[object, ...]]:
-    with sqlite3.connect(file) as database:
-        return database.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
+def database(server: Database) -> Database:
+    key = server.dialect.text
+    server.execute(*[f"DROP TABLE IF EXISTS {t}" for t in ("totals", "events", "everything", "sqlengine_epochs")])
+    server.execute(
+        f"CREATE TABLE totals (id BIGINT PRIMARY KEY, name {key})", f"CREATE TABLE events (id BIGINT, name {key})"
+    )
+    return server
 
 
 def changes(*found: tuple[int, int, str]) -> Batch:
@@ -76,39 +75,39 @@ def write(target: Sink, epoch: int, *found: tuple[int, int, str]) -> int:
     return target.commit(epoch)
 
 
-def test_epochs_are_written_once(file: Path) -> None:
-    first = open_sink(plain(file), environment())
+def test_epochs_are_written_once(database: Database) -> None:
+    first = open_sink(database.table("events"), environment())
     assert first.last_epoch() is None
     told = [write(first, 3, (INSERT, 1, "a"), (INSERT, 1, "a")), write(first, 3, (INSERT, 1, "a")), first.commit(4)]
     first.close()
-    again = open_sink(plain(file), environment())
+    again = open_sink(database.table("events"), environment())
     assert again.last_epoch() == 3
     assert [*told, write(again, 3, (INSERT, 1, "a")), write(again, 5, (INSERT, 2, "b"))] == [2, 0, 0, 0, 1]
-    assert rows(file, "events") == [(1, "a"), (1, "a"), (2, "b")]
+    assert database.rows("events") == [(1, "a"), (1, "a"), (2, "b")]
 
 
-def test_a_writer_that_is_gone_leaves_whole_epochs(file: Path) -> None:
+def test_a_writer_that_is_gone_leaves_whole_epochs(database: Database) -> None:
     """What a transaction had written when its process died is not there."""
-    lost = open_sink(plain(file), environment())
+    lost = open_sink(database.table("events"), environment())
     lost.write(changes((INSERT, 1, "a")))
     connection = lost._connection  # type: ignore[attr-defined]
     cursor = connection.cursor()
-    cursor.execute("BEGIN IMMEDIATE")
+    cursor.execute(database.dialect.begin)
     lost._apply(cursor)  # type: ignore[attr-defined]
     del cursor
     connection.close()
-    assert rows(file, "events") == []
-    assert write(open_sink(plain(file), environment()), 1, (INSERT, 1, "a")) == 1
+    assert database.rows("events") == []
+    assert write(open_sink(database.table("events"), environment()), 1, (INSERT, 1, "a")) == 1
 
 
-def test_writers_and_tables_have_epochs_of_their_own(file: Path) -> None:
+def test_writers_and_tables_have_epochs_of_their_own(database: Database) -> None:
     for writer in ("g1", "g2"):
-        assert write(open_sink(plain(file), environment(writer=writer)), 7, (INSERT, 1, writer)) == 1
-    assert write(open_sink(keyed(file), environment(writer="g1")), 7, (INSERT, 1, "x")) == 1
-    assert rows(file, "events") == [(1, "g1"), (1, "g2")]
+        assert write(open_sink(database.table("events"), environment(writer=writer)), 7, (INSERT, 1, writer)) == 1
+    assert write(open_sink(database.table("totals", key=KEY), environment(writer="g1")), 7, (INSERT, 1, "x")) == 1
+    assert database.rows("events") == [(1, "g1"), (1, "g2")]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(st.sampled_from([INSERT, UA, DELETE, UB]), st.integers(0, 3), st.sampled_from("abc")),
@@ -118,12 +117,10 @@ def test_writers_and_tables_have_epochs_of_their_own(file: Path) -> None:
     st.integers(1, 5),
 )
 def test_a_table_with_a_key_holds_the_last_row_of_each(
-    tmp_path_factory: pytest.TempPathFactory, told: list[tuple[int, int, str]], size: int
+    database: Database, told: list[tuple[int, int, str]], size: int
 ) -> None:
-    path = tmp_path_factory.mktemp("db") / "app.db"
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE totals (id BIGINT PRIMARY KEY, name TEXT)")
-    target = open_sink(keyed(path), environment())
+    database.execute("DELETE FROM totals")
+    target = open_sink(database.table("totals", key=KEY), environment(writer=f"w{next(_writers)}"))
     model: dict[int, str] = {}
     for epoch, start in enumerate(range(0, len(told), size)):
         write(target, epoch, *told[start : start + size])
@@ -131,16 +128,16 @@ def test_a_table_with_a_key_holds_the_last_row_of_each(
         model.pop(key, None)
         if kind in (INSERT, UA):
             model[key] = name
-    assert rows(path, "totals") == sorted(model.items())
+    assert database.rows("totals") == sorted(model.items())
+    target.close()
 
 
-def test_values_come_back(file: Path) -> None:
-    target = keyed(file, "everything", ALL)
+def test_values_come_back(database: Database) -> None:
+    target = database.table("everything", ALL, KEY)
     with pytest.raises(ExecutionError, match="cannot be written") as refused:
         open_sink(target, environment())
     assert refused.value.hint is not None
-    with sqlite3.connect(file) as database:
-        database.execute(refused.value.hint.removeprefix("make it in the database: "))
+    database.execute(refused.value.hint.removeprefix("make it in the database: "))
     moment = datetime(2024, 2, 29, 23, 59, 59, 123000)
     full = [
         1, True, 0.1, Decimal("12.30"), date(1969, 7, 20), time(4, 5, 6), moment, moment.replace(tzinfo=UTC),
@@ -164,47 +161,48 @@ def test_values_come_back(file: Path) -> None:
     assert source.read(shard, 2, max_rows=1) is None
 
 
-def test_a_table_that_changed_under_a_reader_is_told(file: Path) -> None:
-    write(open_sink(plain(file), environment()), 1, (INSERT, 1, "a"))
-    before = open_source(plain(file), environment()).shards()[0]
-    same = open_source(plain(file), environment())
+def test_a_table_that_changed_under_a_reader_is_told(database: Database) -> None:
+    write(open_sink(database.table("events"), environment()), 1, (INSERT, 1, "a"))
+    before = open_source(database.table("events"), environment()).shards()[0]
+    same = open_source(database.table("events"), environment())
     assert same.read(before, 0, max_rows=1) is not None
-    write(open_sink(plain(file), environment()), 2, (INSERT, 2, "b"))
+    write(open_sink(database.table("events"), environment()), 2, (INSERT, 2, "b"))
     with pytest.raises(ExecutionError, match="has changed while it was read"):
-        open_source(plain(file), environment()).read(before, 0, max_rows=1)
+        open_source(database.table("events"), environment()).read(before, 0, max_rows=1)
 
 
-@pytest.fixture
-def locked(file: Path) -> Iterator[sqlite3.Connection]:
-    other = sqlite3.connect(file, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    yield other
-    other.close()
-
-
-def test_a_lock_is_an_error_of_the_job_and_the_rows_stay(
-    file: Path, locked: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sqlengine.connectors.jdbc_dialects.BUSY_S", 0.01)
-    locked.rollback()
-    target = open_sink(plain(file), environment())
-    locked.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ExecutionError, match="database is locked"):
+def test_a_lock_is_an_error_of_the_job_and_the_rows_stay(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlengine.connectors.jdbc_dialects.BUSY_S", 1)
+    target = open_sink(database.table("events", retries=1), environment())
+    other = database.connect()
+    other.cursor().execute(database.dialect.begin)
+    other.cursor().execute("DELETE FROM sqlengine_epochs")
+    other.cursor().execute("INSERT INTO sqlengine_epochs VALUES ('another', 1)")
+    with pytest.raises(ExecutionError, match=r"refused table 'events' \(.*[lL]ock"):
         write(target, 1, (INSERT, 1, "a"))
-    locked.rollback()
+    other.rollback()
     assert target.commit(1) == 1
-    assert rows(file, "events") == [(1, "a")]
+    assert database.rows("events") == [(1, "a")]
 
 
-def test_a_full_database_is_waited_for(file: Path) -> None:
-    target = open_sink(plain(file), environment())
-    pages = "PRAGMA max_page_count"
+def test_a_lost_connection_is_made_again(database: Database) -> None:
+    target = open_sink(database.table("events"), environment())
+    write(target, 1, (INSERT, 1, "a"))
+    target._connection.close()  # type: ignore[attr-defined]
+    assert write(target, 2, (INSERT, 2, "b")) == 1
+    assert database.rows("events") == [(1, "a"), (2, "b")]
+
+
+def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
+    database = sqlite(tmp_path)
+    database.execute("CREATE TABLE events (id BIGINT, name TEXT)")
+    target = open_sink(database.table("events"), environment())
     connection = target._connection  # type: ignore[attr-defined]
-    connection.execute(f"{pages} = {connection.execute('PRAGMA page_count').fetchone()[0]}")
+    connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(BrokerFull, match="no space to write to table 'events'"):
         write(target, 1, *[(INSERT, i, "x" * 1000) for i in range(50)])
     assert target.commit(1) == 50  # a new connection has room
-    assert len(rows(file, "events")) == 50
+    assert len(database.rows("events")) == 50
 
 
 @pytest.mark.parametrize(
@@ -212,23 +210,23 @@ def test_a_full_database_is_waited_for(file: Path) -> None:
     [
         ({"url": "jdbc:oracle:thin:@x"}, SCHEMA, OptionError, "no database that the connector 'jdbc' knows"),
         ({"url": "jdbc:sqlite:/nowhere/x.db"}, SCHEMA, ExecutionError, "cannot open the SQLite database"),
-        ({"table-name": "nothing"}, SCHEMA, ExecutionError, "no such table"),
-        ({}, Schema.of(id=BIGINT, missing=INT), ExecutionError, "no such column"),
+        ({"url": "jdbc:mysql://127.0.0.1:1/app"}, SCHEMA, ExecutionError, "cannot open the MySQL database"),
+        ({"table-name": "nothing"}, SCHEMA, ExecutionError, "cannot be written"),
+        ({}, Schema.of(id=BIGINT, missing=INT), ExecutionError, "cannot be written"),
         ({}, Schema.of(id=BIGINT, name=array(INT)), UnsupportedError, "which the connector 'jdbc' cannot keep"),
         ({"sink.max-retries": "-1"}, SCHEMA, OptionError, "bad value '-1'"),
     ],
 )
 def test_mistakes_are_named(
-    file: Path, options: dict[str, str], schema: Schema, error: type[Exception], message: str
+    database: Database, options: dict[str, str], schema: Schema, error: type[Exception], message: str
 ) -> None:
-    given = {"connector": "jdbc", "url": f"jdbc:sqlite:{file}", "table-name": "events", **options}
     with pytest.raises(error) as caught:
-        open_sink(table(given, schema), environment())
+        open_sink(table({**database.table("events").options, **options}, schema), environment())
     assert message in f"{caught.value} {getattr(caught.value, 'detail', '')}"
 
 
-def test_a_value_that_the_column_cannot_hold_is_named(file: Path) -> None:
-    write(open_sink(plain(file), environment()), 1, (INSERT, 1, "twelve"))
-    wrong = table(dict(plain(file).options), Schema.of(id=BIGINT, name=DATE))
+def test_a_value_that_the_column_cannot_hold_is_named(database: Database) -> None:
+    write(open_sink(database.table("events"), environment()), 1, (INSERT, 1, "twelve"))
+    wrong = table(dict(database.table("events").options), Schema.of(id=BIGINT, name=DATE))
     with pytest.raises(ExecutionError, match="column 'name' of table 'events' holds a value that is no DATE"):
         open_source(wrong, environment())
