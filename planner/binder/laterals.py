@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from parser.dialect import position_of
@@ -13,7 +15,8 @@ from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope, distinct_names
 from planner.catalog import Catalog, Function
 from planner.logical import Filter, LogicalPlan, TableFunction, Values
-from planner.scalar import Call, Literal, is_deterministic
+from planner.rewrite import substitute
+from planner.scalar import Call, Literal, Scalar, is_deterministic
 from udf.unnest import UNNEST, WITH_ORDINALITY, unnested_columns
 from udf.user import Kind, columns_of
 
@@ -49,13 +52,13 @@ def alone(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
 
 
 def join(plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context) -> tuple[LogicalPlan, Scope]:
-    """CROSS JOIN LATERAL TABLE(…), a comma, INNER or LEFT JOIN … ON TRUE."""
+    """CROSS JOIN LATERAL TABLE(…), a comma, INNER or LEFT JOIN … ON a condition."""
     side = node.args.get("side")
     if side not in (None, "LEFT") or node.args.get("method") or node.args.get("using"):
         words = " ".join(str(w) for w in (node.args.get("method"), side, "JOIN") if w)
         raise UnsupportedError(
             f"{words} of a table function is not supported",
-            hint="use CROSS JOIN or LEFT JOIN … ON TRUE",
+            hint="use CROSS JOIN or LEFT JOIN … ON …",
             position=position_of(node),
         )
     joined, reach = _joined(plan, scope, node.this, context, outer=side == "LEFT")
@@ -64,12 +67,16 @@ def join(plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context) -> t
     if condition == literals.boolean(True):
         return joined, reach
     if side == "LEFT":
-        raise UnsupportedError(
-            "a LEFT JOIN of a table function on a condition is not supported",
-            hint="write ON TRUE, and the condition into the function",
-            position=position_of(on) if on is not None else None,
-        )
+        return _on(joined, condition, context), reach
     return Filter(joined, condition, context.salt((condition,))), reach
+
+
+def _on(joined: LogicalPlan, condition: Scalar, context: Context) -> LogicalPlan:
+    """What the condition sees are rows of the function, not those that there are without any: as it declares them."""
+    assert isinstance(joined, TableFunction)
+    own = {c.name: c for c in joined.columns}
+    condition = substitute(condition, {n: pool.column(n, c.type) for n, c in own.items()})
+    return replace(joined, condition=condition, salt=joined.salt or context.salt((condition,)))
 
 
 def _unnested(

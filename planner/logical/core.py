@@ -187,7 +187,8 @@ class Project(LogicalPlan):
 @dataclass(frozen=True)
 class TableFunction(LogicalPlan):
     """For each row, the rows that a table function gives for it: the input's columns, then the function's `columns`.
-    `outer`: a row for which it gives none comes once, with NULL. The names of `columns` are none of the input's."""
+    `outer`: a row for which it gives none comes once, with NULL. Those for which `condition`, which reads both, is not
+    TRUE are none. The names of `columns` are none of the input's."""
 
     hands_on: ClassVar[bool] = True
 
@@ -196,6 +197,7 @@ class TableFunction(LogicalPlan):
     columns: tuple[Column, ...]
     outer: bool = False
     salt: str = ""
+    condition: Scalar | None = None
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -209,22 +211,25 @@ class TableFunction(LogicalPlan):
     @property
     def label(self) -> str:
         names = ", ".join(c.name for c in self.columns)
-        return f"{'LEFT ' if self.outer else ''}{self.call} AS ({names})"
+        on = "" if self.condition is None else f" ON {self.condition}"
+        return f"{'LEFT ' if self.outer else ''}{self.call} AS ({names}){on}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (self.salt, str(self.outer), self.call.digest, *map(str, self.columns))
+        on = () if self.condition is None else ("on", self.condition.digest)
+        return (self.salt, str(self.outer), self.call.digest, *map(str, self.columns), *on)
 
     @property
     def expressions(self) -> tuple[Scalar, ...]:
-        return (self.call,)
+        return (self.call,) if self.condition is None else (self.call, self.condition)
 
     def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
-        (call,) = expressions
-        return replace(self, call=call) if isinstance(call, Call) else self
+        call, *on = expressions
+        return replace(self, call=call, condition=on[0] if on else None) if isinstance(call, Call) else self
 
     def reads(self, outputs: Names, port: int) -> Names:
-        return (outputs - {c.name for c in self.columns}) | columns_of(self.call)
+        read = outputs if self.condition is None else outputs | columns_of(self.condition)
+        return (read - {c.name for c in self.columns}) | columns_of(self.call)
 
 
 @dataclass(frozen=True)

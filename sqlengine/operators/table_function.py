@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from parser.errors import PlanError
+from parser.types import Schema
 from planner.logical import TableFunction
-from planner.scalar import find_position
+from planner.scalar import columns_of, find_position
 from sqlengine.batch import Batch, IntArray
-from sqlengine.expressions import compile_expression
+from sqlengine.expressions import compile_expression, truth
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from udf.tables import Expanded, lookup_table
@@ -32,7 +33,11 @@ class TableFunctionOperator:
         self._owner = owner
         self._arguments = [compile_expression(a) for a in node.call.args]
         self._kernel = bind([a.type for a in node.call.args])
+        self._condition = None if node.condition is None else compile_expression(node.condition)
+        read = frozenset[str]() if node.condition is None else columns_of(node.condition)
+        self._seen = Schema(tuple(c for c in (*node.input.schema, *node.columns) if c.name in read))
         made = {c.name: i for i, c in enumerate(node.columns)}
+        self._places = made
         self._made = [made.get(name) for name in columns]
 
     def open(self, context: Context) -> None:
@@ -44,10 +49,29 @@ class TableFunctionOperator:
         arguments = [a(batch) for a in self._arguments]
         # The function does not see rows whose arguments failed; what failed there stands first.
         expanded = self._kernel(arguments, batch.num_rows)
-        errors = merge_errors([*(a.errors for a in arguments), expanded.errors])
+        expanded, failed = self._chosen(batch, expanded)
+        errors = merge_errors([*(a.errors for a in arguments), expanded.errors, failed])
         rows, index = self._rows(expanded, batch.num_rows, errors)
         result = [(0, self._result(batch, expanded, rows, index))]
         return result if errors is None else [(ERROR_PORT, self._failed(batch, errors)), *result]
+
+    def _chosen(self, batch: Batch, expanded: Expanded) -> tuple[Expanded, Errors | None]:
+        """Those for which the condition is TRUE, and the errors of input rows for which it has no value."""
+        if self._condition is None:
+            return expanded, None
+        count = len(expanded.rows)
+        taken = batch.take(expanded.rows, [n for n in self._seen.names if n not in self._places])
+        columns = [
+            taken.column(c.name)
+            if c.name not in self._places
+            else _typed(expanded.columns[self._places[c.name]], c.type.arrow)
+            for c in self._seen
+        ]
+        found = self._condition(replace(taken, schema=self._seen, columns=tuple(columns), num_rows=count))
+        chosen = np.flatnonzero(truth(found, count))
+        kept = pa.array(chosen)
+        narrowed = replace(expanded, rows=expanded.rows[chosen], columns=tuple(c.take(kept) for c in expanded.columns))
+        return narrowed, None if found.errors is None else _by_row(found.errors, expanded.rows, batch.num_rows)
 
     def _rows(self, expanded: Expanded, count: int, errors: Errors | None) -> tuple[IntArray, IntArray]:
         """For each output row its input row, and its place in what the function gave (-1: nothing, in an outer join)."""
@@ -88,6 +112,14 @@ class TableFunctionOperator:
         )
 
     def close(self) -> None: ...
+
+
+def _by_row(errors: Errors, rows: IntArray, count: int) -> Errors:
+    """Errors of what the function gave as those of the rows that it gave it for."""
+    mask, codes = np.zeros(count, np.bool_), np.zeros(count, np.int32)
+    at = np.flatnonzero(errors.mask)[::-1]  # the first stays
+    mask[rows[at]], codes[rows[at]] = True, errors.codes[at]
+    return Errors(mask, codes, errors.reasons)
 
 
 def _typed(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -118,6 +118,14 @@ QUERIES = {
         (2, 1),
         (0, None),
     ],
+    "SELECT n, k FROM (VALUES (1), (3), (2)) AS t (n) LEFT JOIN LATERAL TABLE(spread(n)) AS x (k) ON k = n - 1": [
+        (1, 0),
+        (2, 1),
+    ],
+    "SELECT n, k FROM (VALUES (1), (2)) AS t (n) LEFT JOIN LATERAL TABLE(spread(n)) AS x (k) ON k > 0": [
+        (1, None),
+        (2, 1),
+    ],
     "SELECT a.f0, b.f0 FROM TABLE(spread(3 - 1)) AS a CROSS JOIN LATERAL TABLE(spread(a.f0 + 1)) AS b": [
         (0, 0),
         (1, 0),
@@ -143,7 +151,6 @@ REFUSED = {
     "SELECT no_such(1)": "unknown function 'no_such'",
     "SELECT Weighted(1.0, 2) OVER () FROM (VALUES (1)) AS t (n)": "WEIGHTED cannot stand with OVER",
     "SELECT n FROM (VALUES (1)) AS t (n) WHERE Longest('a') = 'a'": "the aggregate 'longest' cannot stand in WHERE",
-    "SELECT n, k FROM (VALUES (1)) AS t (n) LEFT JOIN LATERAL TABLE(spread(n)) AS x (k) ON k > 1": "on a condition",
 }
 
 
