@@ -15,7 +15,8 @@ from sqlengine.takeover import StateReport
 @dataclass(frozen=True)
 class Request:
     """One change, of any number of jobs. `renames`: old name to new, for texts that did not change; what `upserts` has
-    under the new name says the file. `dry_run`: the outcomes are those of the change, which is not made."""
+    under the new name says the file. `savepoints`: what jobs start from. `dry_run`: the outcomes are those of the change,
+    which is not made."""
 
     origin: Origin
     upserts: Mapping[str, JobText] = field(default_factory=dict)
@@ -23,17 +24,20 @@ class Request:
     renames: Mapping[str, str] = field(default_factory=dict)
     take_over: bool = False
     dry_run: bool = False
+    savepoints: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the request for one job: added, replaced, unchanged, removed, renamed, waiting, refused, valid."""
+    """What came of the request for one job: added, replaced, unchanged, removed, renamed, waiting, refused, valid.
+    `savepoint`: where the one is that was written, or that the job started from."""
 
     name: str
     status: str
     version: int = 0
     error: SqlError | None = None
     state: tuple[StateReport, ...] = ()
+    savepoint: str | None = None
 
 
 def check_origin(name: str, held: Job | None, request: Request) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from parser.errors import ObjectExists, SqlError, UnknownObject
+from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
 from sqlengine.changes import (
     Outcome,
     Request,
@@ -22,16 +22,18 @@ from sqlengine.fleet import Fleet
 from sqlengine.jobs import MAIN, Job, JobState, Origin, check_name
 from sqlengine.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
+from sqlengine.savepoints import Savepoints, path_in
 from sqlengine.takeover import unchanged_report
 
 
 class Changes:
     """Makes changes of the jobs of one engine. All methods are called from one thread."""
 
-    def __init__(self, registry: Registry, fleet: Fleet) -> None:
+    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints) -> None:
         self._registry = registry
         self._fleet = fleet
-        self._deployment = Deployment(registry, fleet)
+        self._savepoints = savepoints
+        self._deployment = Deployment(registry, fleet, savepoints)
 
     def finish(self) -> None:
         """Makes what is missing of a change that a crash or a full disk interrupted."""
@@ -50,7 +52,8 @@ class Changes:
         for name in work.ready:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
             version = self._registry.job(name).version
-            work.outcomes[name] = Outcome(name, status, version, state=work.reports.get(name, ()))
+            found = work.reports.get(name, ())
+            work.outcomes[name] = Outcome(name, status, version, state=found, savepoint=work.restores.get(name))
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         if work.ready:
@@ -83,18 +86,37 @@ class Changes:
         self._registry.move(job, state, reason, MAIN)
         return Outcome(job.name, state.value, job.version)
 
-    def start(self, job: Job) -> Outcome:
-        """Puts a stopped or failed job back, at the position that a new job has."""
+    def save(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
+        """Writes a savepoint of a job, and stops it there if it is to be."""
+        self.finish()
+        job = self._registry.job(name)
+        savepoint = self._savepoints.take(job, folder, stop=stop)
+        if stop:
+            self._fleet.retire_idle()
+            self._registry.move(job, JobState.STOPPED, f"stopped with savepoint {savepoint.path}", MAIN)
+        status = JobState.STOPPED.value if stop else "saved"
+        return Outcome(name, status, job.version, savepoint=savepoint.path)
+
+    def start(self, job: Job, savepoint: str | None = None) -> Outcome:
+        """Puts a stopped or failed job back: where a savepoint was made, given or named in its text, else at the position
+        that a new job has."""
         if job.state in (JobState.RUNNING, JobState.DEFINED):
+            if savepoint is not None:
+                raise _runs(job.name)
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
         (plan,) = self._registry.plan([self._registry.text(job)], {job.name})
         if isinstance(plan, SqlError):
             raise plan
-        graph = self._fleet.place(plan, f"{job.name}@{job.version}-{self._registry.clock()}")
-        graph.switch(graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {}))
+        path, own = savepoint or path_in(plan.settings), f"{job.name}@{job.version}-{self._registry.clock()}"
+        if path is not None:
+            found = self._savepoints.restoration(job.name, plan, path)
+            graph = self._fleet.restore(own, job.name, job.version, found)
+        else:
+            graph = self._fleet.place(plan, own)
+            graph.switch(graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {}))
         self._registry.move(job, JobState.RUNNING, graph=graph.name)
-        return Outcome(job.name, "started", job.version)
+        return Outcome(job.name, "started", job.version, savepoint=path)
 
     # ---- before anything is planned ----------------------------------------------------------------------------
 
@@ -133,7 +155,8 @@ class Changes:
             and held.state in LIVE
             and self._registry.same(self._registry.version(held), text, work.request.origin)
         )
-        if held is not None and same and held.origin is work.request.origin:
+        restores = name in work.request.savepoints
+        if held is not None and same and held.origin is work.request.origin and not restores:
             work.outcomes[name] = Outcome(name, "unchanged", held.version)
         else:
             work.texts[name] = text
@@ -153,6 +176,7 @@ class Changes:
             if isinstance(plan, PlannedJob):
                 try:
                     self._check_definitions(work, name, plan)
+                    self._find_savepoint(work, name, plan)
                     work.ready[name] = plan
                 except SqlError as error:
                     work.refuse(name, error)
@@ -194,6 +218,18 @@ class Changes:
         lost = defined_only_by(held, jobs) - {full_name(o.name) for o in plan.objects}
         check_in_use(lost, jobs, {*work.request.removes, *work.texts}, f"this text of '{name}'")
 
+    def _find_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
+        """Notes the savepoint that a job starts from. One that runs has gone on since: it cannot go back to one, but the
+        one that it came from may stand in its text."""
+        given, told = work.request.savepoints.get(name), path_in(plan.settings)
+        if name in work.kept or not (given or told):
+            return
+        if self._fleet.runs(name):
+            if given or told != path_in(self._registry.job(name).settings):
+                raise _runs(name)
+            return
+        work.restores[name] = str(self._savepoints.locate(given or told or ""))
+
     def _may_wait(self, request: Request, name: str) -> bool:
         held = self._registry.log.jobs.get(name)
         return request.origin is Origin.FOLDER and (held is None or held.state is JobState.WAITING)
@@ -219,3 +255,10 @@ class Changes:
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":
                     self._registry.move(job, JobState.WAITING, str(outcomes[job.name].error))
+
+
+def _runs(name: str) -> JobError:
+    return JobError(
+        f"job '{name}' runs: it cannot start from a savepoint",
+        hint="stop it first ('sql stop'), or leave the savepoint out to go on from where it is",
+    )

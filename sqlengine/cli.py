@@ -14,6 +14,7 @@ import click
 from parser.errors import SqlError, render
 from sqlengine.cli_jobs import JOB_COMMANDS, define_option
 from sqlengine.cli_letters import dead_letters
+from sqlengine.cli_state import STATE_COMMANDS
 from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
 from sqlengine.config import Config, data_folder, function_limits, token_from
@@ -198,7 +199,7 @@ def _run_script(text: str, file: str | None, batch_size: int, where: str, output
         return good
 
 
-for command in (*JOB_COMMANDS, dead_letters, topic, tail):
+for command in (*JOB_COMMANDS, *STATE_COMMANDS, dead_letters, topic, tail):
     cli.add_command(command)
 
 

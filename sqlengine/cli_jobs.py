@@ -47,6 +47,17 @@ def files_argument(command: F) -> F:
     return click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=path)(command)
 
 
+def savepoint_option(command: F) -> F:
+    """--savepoint, for commands that start a job."""
+    text = "Start from this savepoint: its path, or its name ('sql savepoint list')."
+    return click.option("--savepoint", metavar="PATH", help=text)(command)
+
+
+def path_for_server(path: str | None) -> str | None:
+    """A path as the server understands it, which runs in another folder; a name is one there."""
+    return str(Path(path).absolute()) if path and "/" in path and "://" not in path else path
+
+
 def define_option(command: F) -> F:
     """-D NAME=VALUE."""
     text = "Replaces ${NAME} in the text; may be repeated."
@@ -57,6 +68,7 @@ def define_option(command: F) -> F:
 @files_argument
 @click.option("--name", help="Name of the job (default: the file's name without .sql).")
 @click.option("--take-over", is_flag=True, help="Replace jobs that came from elsewhere.")
+@savepoint_option
 @define_option
 @server_options
 @click.pass_context
@@ -65,6 +77,7 @@ def submit(
     files: Sequence[str],
     name: str | None,
     take_over: bool,
+    savepoint: str | None,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -74,7 +87,7 @@ def submit(
 
     A file is a job; of a folder, every .sql file below it is one, called as in a watched folder: team/night/a.sql is
     team.night.a. Jobs with errors are refused, each with its place; the others take effect together."""
-    query: Json = {"take_over": "true" if take_over else None}
+    query: Json = {"take_over": "true" if take_over else None, "savepoint": path_for_server(savepoint)}
     ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
 
 
@@ -83,7 +96,7 @@ def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
     if len(texts) == 1:
         ((job, (path, text)),) = texts.items()
         try:
-            show(client.put(job_url(job), text.encode(), file=path, **query), output, _draw_outcome)
+            show(client.put(job_url(job), text.encode(), file=path, **query), output, draw_outcome)
         except Refused as error:
             if output == "json":
                 body: Json = {"name": job, "status": "refused", "version": 0, "error": error.body}
@@ -91,24 +104,26 @@ def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
             click.echo(render(error, text), err=True)
             return 1
         return 0
+    if query.get("savepoint"):
+        raise click.UsageError("--savepoint is for one job: give one file")
     with at_work(f"the server plans {count(len(texts), 'job')}"):
         body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, **query)
-    show(body, output, lambda b: _draw_outcomes(b, texts))
-    return int(any(o["status"] == "refused" for o in _list(body, "jobs")))
+    show(body, output, lambda b: draw_outcomes(b, texts))
+    return int(any(o["status"] == "refused" for o in items_of(body, "jobs")))
 
 
-def _list(body: Json, key: str) -> list[Json]:
+def items_of(body: Json, key: str) -> list[Json]:
     items = body[key]
     assert isinstance(items, list)
     return items
 
 
-def _draw_outcomes(body: Json, texts: Texts) -> None:
+def draw_outcomes(body: Json, texts: Texts) -> None:
     """Each of a few; of many those that were refused, and how many came to what."""
-    outcomes = _list(body, "jobs")
+    outcomes = items_of(body, "jobs")
     for outcome in outcomes:
         if len(outcomes) <= FEW or outcome["status"] == "refused":
-            _draw_outcome(outcome, *texts[str(outcome["name"])])
+            draw_outcome(outcome, *texts[str(outcome["name"])])
     if len(outcomes) > FEW:
         click.echo(f"{count(len(outcomes), 'job')}: {_tally(outcomes, 'status')}")
 
@@ -118,11 +133,13 @@ def _tally(items: Sequence[Json], key: str) -> str:
     return ", ".join(f"{n:,} {word}" for word, n in Counter(str(i[key]) for i in items).most_common())
 
 
-def _draw_outcome(body: Json, file: str | None = None, text: str | None = None) -> None:
+def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -> None:
     click.echo(f"{body['name']}: {body['status']}" + (f", version {body['version']}" if body["version"] else ""))
     error = body.get("error")
     if isinstance(error, dict):
         click.echo(render(Refused(error).in_file(file), text), err=True)
+    if body.get("savepoint"):
+        click.echo(f"  savepoint {body['savepoint']}")
     state = body.get("state", [])
     for item in state if isinstance(state, list) else []:
         click.echo(
@@ -134,6 +151,7 @@ def _draw_outcome(body: Json, file: str | None = None, text: str | None = None) 
 @files_argument
 @click.option("--name", help="Name of the job (default: the file's name without .sql).")
 @click.option("--take-over", is_flag=True, help="As for a submit with --take-over.")
+@savepoint_option
 @define_option
 @server_options
 @click.pass_context
@@ -142,6 +160,7 @@ def validate(
     files: Sequence[str],
     name: str | None,
     take_over: bool,
+    savepoint: str | None,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -149,6 +168,7 @@ def validate(
 ) -> None:
     """Say what submit would do, and what becomes of the jobs' state, without doing it."""
     query: Json = {"dry_run": "true", "take_over": "true" if take_over else None}
+    query["savepoint"] = path_for_server(savepoint)
     ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
 
 
@@ -201,14 +221,14 @@ def jobs(name: str | None, state: str | None, server: str | None, token_file: st
         return
     body = client.get("/api/v1/jobs")
     if state is not None:
-        body["jobs"] = [j for j in _list(body, "jobs") if j["state"] == state]
+        body["jobs"] = [j for j in items_of(body, "jobs") if j["state"] == state]
     show(body, output, _draw_jobs)
 
 
 def _draw_jobs(body: Json) -> None:
-    found = _list(body, "jobs")
+    found = items_of(body, "jobs")
     rows = [
-        (j["name"], j["state"], j["version"], j["origin"], j["rows"], _time(j["changed_ms"]), j["reason"] or "")
+        (j["name"], j["state"], j["version"], j["origin"], j["rows"], moment(j["changed_ms"]), j["reason"] or "")
         for j in found
     ]
     if rows:
@@ -216,7 +236,7 @@ def _draw_jobs(body: Json) -> None:
         click.echo(f"{count(len(found), 'job')}: {_tally(found, 'state')}", err=True)
     else:
         click.echo("no jobs", err=True)
-    for refused in _list(body, "refused_files"):
+    for refused in items_of(body, "refused_files"):
         error = refused["error"]
         assert isinstance(error, dict)
         click.echo(f"{refused['file']} was not taken:\n{render(Refused(error))}", err=True)
@@ -229,20 +249,9 @@ def _draw_job(body: Json) -> None:
     click.echo(body["sql"])
 
 
-def _time(value: object) -> str:
+def moment(value: object) -> str:
     assert isinstance(value, int)
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value / 1000))
-
-
-def _action(verb: str, doc: str) -> click.Command:
-    @click.command(name=verb, help=doc)
-    @click.argument("name")
-    @server_options
-    def command(name: str, server: str | None, token_file: str | None, output: str) -> None:
-        body = default_client(server, token_file).post(f"{job_url(name)}/{verb}")
-        show(body, output, _draw_outcome)
-
-    return command
 
 
 @click.command()
@@ -252,7 +261,7 @@ def _action(verb: str, doc: str) -> click.Command:
 def remove(name: str, take_over: bool, server: str | None, token_file: str | None, output: str) -> None:
     """Remove a job and its state; its history stays."""
     query: Json = {"take_over": "true" if take_over else None}
-    show(default_client(server, token_file).delete(job_url(name), **query), output, _draw_outcome)
+    show(default_client(server, token_file).delete(job_url(name), **query), output, draw_outcome)
 
 
 @click.command()
@@ -264,8 +273,8 @@ def history(name: str, server: str | None, token_file: str | None, output: str) 
 
 
 def _draw_history(body: Json) -> None:
-    versions = _list(body, "versions")
-    rows = [(v["version"], _time(v["created_ms"]), v["origin"], _shortened(str(v["sql"]))) for v in versions]
+    versions = items_of(body, "versions")
+    rows = [(v["version"], moment(v["created_ms"]), v["origin"], _shortened(str(v["sql"]))) for v in versions]
     draw_table(("version", "created", "origin", "text"), rows)
 
 
@@ -283,9 +292,7 @@ def rollback(name: str, version: int, take_over: bool, server: str | None, token
     """Submit an old version of a job again, as a new version."""
     query: Json = {"version": version, "take_over": "true" if take_over else None}
     body = default_client(server, token_file).post(f"{job_url(name)}/rollback", b"", **query)
-    show(body, output, _draw_outcome)
+    show(body, output, draw_outcome)
 
 
-start = _action("start", "Start a stopped or failed job.")
-stop = _action("stop", "Stop a job; it stays, and its text.")
-JOB_COMMANDS = (submit, validate, explain, jobs, start, stop, remove, history, rollback)
+JOB_COMMANDS = (submit, validate, explain, jobs, remove, history, rollback)

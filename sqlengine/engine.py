@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -37,6 +37,7 @@ from sqlengine.machine import THIS, Machine
 from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
 from sqlengine.replaying import MOST, Replayed, Replays
+from sqlengine.savepoints import Savepoints
 from sqlengine.workers import INLINE
 
 T = TypeVar("T")
@@ -75,7 +76,8 @@ class Engine:
             self._thread.submit,
         )
         self._fleet = Fleet(host, self._registry.plans_of)
-        self._changes = Changes(self._registry, self._fleet)
+        self.savepoints = Savepoints(self._registry, self._fleet, config)
+        self._changes = Changes(self._registry, self._fleet, self.savepoints)
         self.letters = Letters(self.broker)
         self._replays = Replays(self._registry, self._fleet, self.letters)
         POOL.join(self, self._on_broken_function)
@@ -110,13 +112,24 @@ class Engine:
     # ---- requests ----------------------------------------------------------------------------------------------
 
     def submit(
-        self, name: str, sql: str, origin: Origin = Origin.SDK, *, file: str | None = None, take_over: bool = False
+        self,
+        name: str,
+        sql: str,
+        origin: Origin = Origin.SDK,
+        *,
+        file: str | None = None,
+        take_over: bool = False,
+        savepoint: str | None = None,
     ) -> Outcome:
-        """Adds or replaces one job; raises what is wrong with it, and the old version runs on."""
-        return self._submit(JobText(name, sql, file), origin, take_over)
+        """Adds or replaces one job, which starts from a savepoint if one is given; raises what is wrong with it, and the
+        old version runs on."""
+        return self._submit(JobText(name, sql, file), origin, take_over, {name: savepoint} if savepoint else {})
 
-    def _submit(self, text: JobText, origin: Origin, take_over: bool) -> Outcome:
-        return _raised(self.change(Request(origin, {text.name: text}, take_over=take_over))[text.name])
+    def _submit(
+        self, text: JobText, origin: Origin, take_over: bool, savepoints: Mapping[str, str] | None = None
+    ) -> Outcome:
+        request = Request(origin, {text.name: text}, take_over=take_over, savepoints=savepoints or {})
+        return _raised(self.change(request)[text.name])
 
     def remove(self, name: str, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
         """Removes a job and its state. Its versions stay in the history."""
@@ -146,10 +159,14 @@ class Engine:
         """Takes a job out of the graph; it stays, and its text."""
         return self._serially(lambda: self._changes.stop(self.job(name), JobState.STOPPED))
 
-    def start_job(self, name: str) -> Outcome:
-        """Puts a stopped or failed job back, at the position that a new job has."""
+    def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
+        """Writes a savepoint of a job that runs, below `folder` or where the settings say; with `stop` it stops there."""
+        return self._serially(lambda: self._changes.save(name, folder, stop=stop))
+
+    def start_job(self, name: str, savepoint: str | None = None) -> Outcome:
+        """Puts a stopped or failed job back, at the position that a new job has or where a savepoint was made."""
         self._failing.discard(name)
-        return self._serially(lambda: self._changes.start(self.job(name)))
+        return self._serially(lambda: self._changes.start(self.job(name), savepoint))
 
     def replay(self, name: str, ids: Sequence[int] | None = None, limit: int = MOST) -> Replayed:
         """Gives the records of a job's dead letters (all, or some by number) to the job again, once each."""

@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
+import msgspec
+
 from parser.errors import SqlError
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
+from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
+from sqlengine.executors.savepoints import Restoration
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.jobs import MAIN
 from sqlengine.planning import PlannedJob
@@ -67,6 +71,26 @@ class Fleet:
             if self._started:
                 graph.loop.start()
         return self.graphs[name]
+
+    def restore(self, name: str, job: str, version: int, restoration: Restoration) -> RunningGraph:
+        """A graph of its own for a job that goes on from a savepoint. The checkpoint that it begins with is written whole or
+        not at all; where it cannot be opened nothing is left of it."""
+        if name in self.graphs:  # a crash came before its checkpoint
+            self.graphs.pop(name).close()
+        broker, stores = self._host.broker, self._host.stores
+        stores.remove(name)
+        try:
+            TopicEpochLog(broker, name)  # makes the topic
+            store = stores.open(name)
+            try:
+                position = restoration.position(name, job, version, broker.end_offset(EPOCHS, 0))
+                store.put(msgspec.to_builtins(position), restoration.tables)
+            finally:
+                store.close()
+            return self.graph(name)
+        except SqlError:
+            stores.remove(name)
+            raise
 
     def reopen(self, graph: RunningGraph, without: Faults) -> None:
         """Recovers a graph that stands still from what is on disk, without jobs that are at fault."""

@@ -157,10 +157,17 @@ class RunningGraph:
         jobs = {n: v if n in plans else 0 for n, v in change.jobs.items()}
         return self.change(graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans})
 
-    def switch(self, change: GraphChange) -> None:
-        """Puts a prepared change in place between two epochs. Raises what kept it from that; it is abandoned then."""
+    def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
+        """Puts a prepared change in place between two epochs, and does something `first` there. Raises what kept it from
+        that; the change is abandoned then."""
+
+        def work() -> None:
+            if first is not None:
+                first()
+            self.runner.apply(change)
+
         try:
-            self.loop.call(lambda: self.runner.apply(change))
+            self.loop.call(work)
         except OperatorFailed as error:
             self._host.on_failure(error.jobs, str(error))
             raise ExecutionError(str(error)) from error

@@ -72,13 +72,14 @@ class Job:
 @dataclass(frozen=True)
 class PendingChange:
     """A change on its way into one graph or several: the versions of jobs, the graph of each, jobs that go, and jobs that
-    take up the state of another name (new name to old). It stands in the log until all graphs have taken it, so that
-    after a crash those that have not do."""
+    take up the state of another name (new name to old), and the savepoints that jobs start from. It stands in the log
+    until all graphs have taken it, so that after a crash those that have not do."""
 
     jobs: dict[str, int] = field(default_factory=dict)
     graphs: dict[str, str] = field(default_factory=dict)
     removes: tuple[str, ...] = ()
     renamed: dict[str, str] = field(default_factory=dict)
+    savepoints: dict[str, str] = field(default_factory=dict)
 
 
 def check_name(name: str) -> str:

@@ -35,7 +35,6 @@ from parser.statements import (
     Update,
 )
 
-_FOLDER = "jobs are durable: submit and stop them with `sql submit` and `sql stop`"
 _PLAN = "submit the statements themselves with `sql submit`: jobs are durable"
 _PYTHON = "there is no JVM here: write functions in Python, CREATE FUNCTION … LANGUAGE PYTHON"
 _VERSION = "drop it and create it again, or submit a new version of the job"
@@ -55,7 +54,10 @@ _STATEMENTS: dict[type[Statement], tuple[str, str]] = {
     RemoveJar: ("REMOVE JAR", _PYTHON),
     CompilePlan: ("COMPILE PLAN", _PLAN),
     ExecutePlan: ("EXECUTE PLAN", _PLAN),
-    StopJob: ("STOP JOB", _FOLDER),
+    StopJob: (
+        "STOP JOB in a script",
+        "send it to the server: sql execute \"STOP JOB 'name' WITH SAVEPOINT\", or `sql stop`",
+    ),
     CreateMaterializedTable: ("CREATE MATERIALIZED TABLE", _MATERIALIZED),
     CreateModel: ("CREATE MODEL", _MODEL),
     CreateConnection: ("CREATE CONNECTION", _CONNECTION),

@@ -16,6 +16,7 @@ from sqlengine.api.health import health_blueprint
 from sqlengine.api.jobs import jobs_blueprint
 from sqlengine.api.letters import letters_blueprint
 from sqlengine.api.problems import problem
+from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import topics_blueprint, users_of_topic
 from sqlengine.engine import Engine
 
@@ -33,6 +34,7 @@ def create_app(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlErro
     app.register_blueprint(topics_blueprint(engine))
     app.register_blueprint(broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic)))
     app.register_blueprint(letters_blueprint(engine))
+    app.register_blueprint(state_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
     token = engine.config.token
 

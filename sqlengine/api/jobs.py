@@ -38,7 +38,7 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
     @blueprint.put("/<name>")
     def put(name: str) -> Response:
         """Adds or replaces the job; the body is its SQL."""
-        text = JobText(name, _body(), request.args.get("file"))
+        text = JobText(name, body_text(), request.args.get("file"))
         return _answer(engine.change(_request({name: text})))
 
     @blueprint.delete("/<name>")
@@ -64,10 +64,14 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
 
     @blueprint.post("/<name>/start")
     def start(name: str) -> Response:
-        return jsonify(outcome_json(engine.start_job(name)))
+        """?savepoint= is the one that the job goes on from."""
+        return jsonify(outcome_json(engine.start_job(name, request.args.get("savepoint"))))
 
     @blueprint.post("/<name>/stop")
     def stop(name: str) -> Response:
+        """With ?savepoint=true its state and positions are written first, below ?folder=."""
+        if _flag("savepoint"):
+            return jsonify(outcome_json(engine.save_job(name, request.args.get("folder"), stop=True)))
         return jsonify(outcome_json(engine.stop_job(name)))
 
     @blueprint.post("/<name>/rollback")
@@ -82,10 +86,17 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
 
 
 def _request(texts: Mapping[str, JobText]) -> Request:
-    return Request(_origin(), texts, take_over=_flag("take-over"), dry_run=_flag("dry-run"))
+    """?savepoint= is the one that the job starts from."""
+    path = request.args.get("savepoint")
+    if path is not None and len(texts) != 1:
+        raise BadRequest(
+            "?savepoint= is for one job", hint="send one, or name it in the text: SET 'execution.savepoint.path'"
+        )
+    savepoints = dict.fromkeys(texts, path) if path else {}
+    return Request(_origin(), texts, take_over=_flag("take-over"), dry_run=_flag("dry-run"), savepoints=savepoints)
 
 
-def _body() -> str:
+def body_text() -> str:
     try:
         return request.get_data(cache=False).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -93,7 +104,7 @@ def _body() -> str:
 
 
 def _texts(uploads: bool) -> dict[str, JobText]:
-    body, file = _body(), request.args.get("file")
+    body, file = body_text(), request.args.get("file")
     if request.mimetype == "application/json":
         modules = _modules(body, uploads)
         return {n: JobText(n, sql, file, uploads=modules) for n, sql in _pairs(body)}
@@ -164,6 +175,8 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
     body: dict[str, object] = {"name": outcome.name, "status": outcome.status, "version": outcome.version}
     if outcome.error is not None:
         body["error"] = describe(outcome.error)
+    if outcome.savepoint is not None:
+        body["savepoint"] = outcome.savepoint
     if outcome.state:
         body["state"] = [{"operator": s.operator, "outcome": s.outcome, "reason": s.reason} for s in outcome.state]
     return body

@@ -1,6 +1,6 @@
 """The command topic: changes of jobs as records on the broker, with answers under the same id.
 
-A command is JSON: {"id", "op", "name", "sql", "version", "take_over"}; which of them an op needs stands in `OPS`."""
+A command is JSON: {"id", "op", "name", "sql", "version", "take_over", "savepoint"}; which of them an op needs stands in `OPS`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Answer: TypeAlias = dict[str, object]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One command, as it stands in the topic."""
+    """One command, as it stands in the topic. `savepoint`: the one to start from; for `stop` and `savepoint` the folder for
+    a new one, '' for the default one."""
 
     id: str
     op: str
@@ -38,6 +39,7 @@ class Command(msgspec.Struct, frozen=True):
     sql: str = ""
     version: int = 0
     take_over: bool = False
+    savepoint: str | None = None
 
 
 class CommandIntake:
@@ -121,11 +123,22 @@ def _perform(engine: Engine, command: Command) -> Answer:
 
 
 def _submit(engine: Engine, command: Command) -> Answer:
-    return _answer(engine.submit(command.name, command.sql, Origin.TOPIC, take_over=command.take_over))
+    path = command.savepoint
+    return _answer(engine.submit(command.name, command.sql, Origin.TOPIC, take_over=command.take_over, savepoint=path))
 
 
 def _validate(engine: Engine, command: Command) -> Answer:
     return _answer(engine.validate(command.name, command.sql, Origin.TOPIC, take_over=command.take_over))
+
+
+def _stop(engine: Engine, command: Command) -> Answer:
+    if command.savepoint is None:
+        return _answer(engine.stop_job(command.name))
+    return _answer(engine.save_job(command.name, command.savepoint or None, stop=True))
+
+
+def _save(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.save_job(command.name, command.savepoint or None))
 
 
 def _remove(engine: Engine, command: Command) -> Answer:
@@ -148,6 +161,8 @@ def _history(engine: Engine, command: Command) -> Answer:
 
 def _answer(outcome: Outcome) -> Answer:
     body: Answer = {"name": outcome.name, "status": outcome.status, "version": outcome.version}
+    if outcome.savepoint is not None:
+        body["savepoint"] = outcome.savepoint
     if outcome.state:
         body["state"] = [{"operator": s.operator, "outcome": s.outcome, "reason": s.reason} for s in outcome.state]
     return body
@@ -155,11 +170,12 @@ def _answer(outcome: Outcome) -> Answer:
 
 OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
     {
-        "submit": _submit,  # name, sql
+        "submit": _submit,  # name, sql, savepoint
         "validate": _validate,  # name, sql: what submit would do
         "remove": _remove,  # name
-        "start": lambda engine, command: _answer(engine.start_job(command.name)),  # name
-        "stop": lambda engine, command: _answer(engine.stop_job(command.name)),  # name
+        "start": lambda engine, command: _answer(engine.start_job(command.name, command.savepoint)),  # name, savepoint
+        "stop": _stop,  # name, savepoint
+        "savepoint": _save,  # name, savepoint
         "rollback": _rollback,  # name, version
         "list": _list,
         "history": _history,  # name

@@ -14,7 +14,9 @@ from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded
 from sqlengine.state.table import KeyedTable
 
-POSITION_FORMAT = 2
+POSITION_FORMAT = 3
+# What operators keep in their tables: raised by one with every change of it (`tests/state/test_layouts.py` tells when).
+LAYOUT = 2
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Position:
     stateful: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     born: dict[str, int] = field(default_factory=dict)
     began: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    layout: int = LAYOUT
     format: int = POSITION_FORMAT
 
 
@@ -85,9 +88,11 @@ class Checkpoints:
 
 
 def _position(loaded: Loaded) -> Position:
-    if loaded.position.get("format") != POSITION_FORMAT:
-        raise ServiceError(
-            f"a checkpoint has format {loaded.position.get('format')}, this version reads {POSITION_FORMAT}",
-            hint="start the version that wrote the data folder, or begin with an empty one",
-        )
+    """What a checkpoint says. ServiceError for one of another format, or of operators that keep other state."""
+    for what, number in {"format": POSITION_FORMAT, "layout": LAYOUT}.items():
+        if loaded.position.get(what) != number:
+            raise ServiceError(
+                f"a checkpoint has {what} {loaded.position.get(what)}, this version reads {number}",
+                hint="start the version that wrote the data folder, or begin with an empty one",
+            )
     return msgspec.convert(loaded.position, Position)

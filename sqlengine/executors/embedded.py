@@ -178,10 +178,14 @@ class EmbeddedExecutor:
                 taken[node] = self.running[source].context.copy()
         return taken | {node: self.running[source].context.release() for source, node in last.items()}
 
+    def tables_of(self, node: str) -> dict[str, KeyedTable]:
+        """The tables of a node by the operator's names for them; none of one that keeps none, or does not run itself."""
+        names = self.running[node].context.names if node in self.running else ()
+        return {n.split("/", 1)[1]: self.tables[n] for n in names}
+
     def layouts(self, node: str) -> dict[str, str]:
         """The layout of each table of a running node, by the table's name."""
-        names = self.running[node].context.names
-        return {n.split("/", 1)[1]: self.tables[n].layout for n in names}
+        return {name: table.layout for name, table in self.tables_of(node).items()}
 
     def timer(self) -> int | None:
         """The processing time at which an operator wants a tick; None where none waits for any."""

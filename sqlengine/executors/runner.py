@@ -100,8 +100,7 @@ class GraphRunner:
 
     def apply(self, change: GraphChange) -> None:
         """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
-        self._require_sound()
-        self.outputs.commit(self.epoch)  # what a full disk held up, before its sinks may go
+        self.complete()  # what a full disk held up, before its sinks may go
         starts = {name: source.begin() for name, source in change.sources.items()}
         recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed))
         self._write(self._record(change=recorded))
@@ -144,8 +143,7 @@ class GraphRunner:
     def step(self) -> bool:
         """One epoch, if there is anything to do. False when all sources have nothing new. Raises JobsFailed once all is
         done for the other jobs, ServiceError where it may be tried again, GraphBroken where nothing can go on."""
-        self._require_sound()
-        self.outputs.commit(self.epoch)
+        self.complete()
         chunks, opened = self.inputs.poll(self._limits.rows_per_read)
         ended = self.inputs.ended(chunks)
         tick = self._timer_is_due()
@@ -167,8 +165,7 @@ class GraphRunner:
 
     def replay(self, replay: Replay) -> None:
         """One epoch of records that dead letters hold, for the job of these and no other (in the graph's thread)."""
-        self._require_sound()
-        self.outputs.commit(self.epoch)
+        self.complete()
         record = self._record(replay=replay)
         self._write(record)
         with self.whole():
@@ -189,6 +186,11 @@ class GraphRunner:
     def finished(self) -> bool:
         """Whether all sources are bounded and read to their end."""
         return self.inputs.finished
+
+    def complete(self) -> None:
+        """Returns when all output of the epochs so far is out; raises what keeps it from that."""
+        self._require_sound()
+        self.outputs.commit(self.epoch)
 
     def _require_sound(self) -> None:
         if self.broken:

@@ -1,0 +1,60 @@
+"""What jobs keep, over HTTP: savepoints, and statements that stop jobs."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, jsonify, request
+from msgspec import to_builtins
+
+from sqlengine.api.jobs import body_text, outcome_json
+from sqlengine.api.problems import describe
+from sqlengine.engine import Engine
+from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.statements import execute
+
+
+def state_blueprint(engine: Engine) -> Blueprint:
+    """The routes over one engine."""
+    blueprint = Blueprint("state", __name__, url_prefix="/api/v1")
+
+    @blueprint.post("/jobs/<name>/savepoints")
+    def save(name: str) -> Response:
+        """Writes a savepoint below ?folder=; the job runs on."""
+        return jsonify(outcome_json(engine.save_job(name, request.args.get("folder"))))
+
+    @blueprint.get("/savepoints")
+    def all_savepoints() -> Response:
+        """Those in ?folder=, or in the default one."""
+        found = engine.savepoints.all(request.args.get("folder"))
+        return jsonify(
+            {"savepoints": [_short(s) if isinstance(s, Savepoint) else {"error": describe(s)} for s in found]}
+        )
+
+    @blueprint.get("/savepoints/<name>")
+    def show(name: str) -> Response:
+        """One of the default folder by its name, or any by its path, ?at=."""
+        savepoint = engine.savepoints.show(request.args.get("at") or name)
+        return jsonify(to_builtins(savepoint) | _short(savepoint) | {"operations": _operations(savepoint)})
+
+    @blueprint.delete("/savepoints/<name>")
+    def delete(name: str) -> Response:
+        return jsonify(_short(engine.savepoints.delete(request.args.get("at") or name)))
+
+    @blueprint.post("/statements")
+    def statements() -> Response:
+        """STOP JOB 'name' [WITH SAVEPOINT], SHOW JOBS, and SET before them."""
+        answers = execute(engine, body_text())
+        return jsonify({"results": [{"columns": a.columns, "rows": a.rows} for a in answers]})
+
+    return blueprint
+
+
+def _short(savepoint: Savepoint) -> dict[str, object]:
+    keys = ("path", "job", "version", "created_ms", "epoch", "format", "rows", "bytes")
+    return {key: getattr(savepoint, key) for key in keys}
+
+
+def _operations(savepoint: Savepoint) -> list[dict[str, object]]:
+    """Without what takeover is decided by."""
+    return [
+        {"name": o.operation.name, "state": o.job_state, "tables": to_builtins(o.tables)} for o in savepoint.operations
+    ]

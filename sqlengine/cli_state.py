@@ -1,0 +1,141 @@
+"""Commands that start and stop jobs, and over what they keep: savepoints."""
+
+from __future__ import annotations
+
+import click
+
+from sqlengine.cli_jobs import (
+    draw_outcome,
+    items_of,
+    job_url,
+    moment,
+    path_for_server,
+    savepoint_option,
+    server_options,
+    show,
+)
+from sqlengine.cli_tables import count, draw_table
+from sqlengine.client import Json, default_client, quote
+
+SAVEPOINTS = "/api/v1/savepoints"
+
+
+@click.command()
+@click.argument("name")
+@savepoint_option
+@server_options
+def start(name: str, savepoint: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Start a stopped or failed job."""
+    query: Json = {"savepoint": path_for_server(savepoint)}
+    body = default_client(server, token_file).post(f"{job_url(name)}/start", b"", **query)
+    show(body, output, draw_outcome)
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--savepoint",
+    is_flag=False,
+    flag_value="",
+    metavar="[FOLDER]",
+    help="Write its state and positions first, on the server below FOLDER (default: state.savepoints.dir, else"
+    " DATA/savepoints).",
+)
+@server_options
+def stop(name: str, savepoint: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Stop a job; it stays, and its text.
+
+    With --savepoint nothing is lost: `sql start JOB --savepoint PATH` goes on exactly there."""
+    query: Json = {"savepoint": None if savepoint is None else "true", "folder": path_for_server(savepoint or None)}
+    body = default_client(server, token_file).post(f"{job_url(name)}/stop", b"", **query)
+    show(body, output, draw_outcome)
+
+
+@click.group("savepoint", short_help="Write, list, show and delete savepoints.")
+def savepoint() -> None:
+    """Savepoints: a job's state and the positions of its sources, from which it can go on."""
+
+
+@savepoint.command()
+@click.argument("job")
+@click.option("--folder", help="Folder on the server (default: state.savepoints.dir, else DATA/savepoints).")
+@server_options
+def create(job: str, folder: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Write a savepoint of a job, which runs on."""
+    query: Json = {"folder": path_for_server(folder)}
+    body = default_client(server, token_file).post(f"{job_url(job)}/savepoints", b"", **query)
+    show(body, output, draw_outcome)
+
+
+@savepoint.command("list")
+@click.option("--folder", help="Folder on the server (default: DATA/savepoints).")
+@server_options
+def list_savepoints(folder: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """List savepoints, oldest first."""
+    query: Json = {"folder": path_for_server(folder)}
+    show(default_client(server, token_file).get(SAVEPOINTS, **query), output, _draw_all)
+
+
+def _draw_all(body: Json) -> None:
+    found = items_of(body, "savepoints")
+    good = [s for s in found if "error" not in s]
+    rows = [(s["job"], s["version"], moment(s["created_ms"]), s["rows"], s["bytes"], s["path"]) for s in good]
+    if rows:
+        draw_table(("job", "version", "created", "rows", "bytes", "path"), rows)
+    click.echo(count(len(good), "savepoint") if good else "no savepoints", err=True)
+    for broken in (s["error"] for s in found if "error" in s):
+        click.echo(str(broken["message"]) if isinstance(broken, dict) else "", err=True)
+
+
+def _url(path: str) -> tuple[str, Json]:
+    return f"{SAVEPOINTS}/{quote(path.rstrip('/').rsplit('/', 1)[-1])}", {"at": path_for_server(path)}
+
+
+@savepoint.command("show")
+@click.argument("path")
+@server_options
+def show_savepoint(path: str, server: str | None, token_file: str | None, output: str) -> None:
+    """Show what is in a savepoint, by its path or name."""
+    url, query = _url(path)
+    show(default_client(server, token_file).get(url, **query), output, _draw_one)
+
+
+def _draw_one(body: Json) -> None:
+    for key in ("path", "job", "version", "created_ms", "epoch", "format", "layout", "fingerprint"):
+        click.echo(f"{key:11} {moment(body[key]) if key == 'created_ms' else body[key]}")
+    tables = [(o["name"], t["name"], t["rows"], t["bytes"]) for o in items_of(body, "operations") for t in o["tables"]]  # type: ignore[attr-defined]
+    draw_table(("operation", "table", "rows", "bytes"), tables)
+    places = [(s["table"], shard, at) for s in items_of(body, "sources") for shard, at in s["positions"].items()]  # type: ignore[attr-defined]
+    draw_table(("source", "shard", "next offset"), places)
+
+
+@savepoint.command("delete")
+@click.argument("path")
+@server_options
+def delete_savepoint(path: str, server: str | None, token_file: str | None, output: str) -> None:
+    """Delete a savepoint, by its path or name."""
+    url, query = _url(path)
+    body = default_client(server, token_file).delete(url, **query)
+    show(body, output, lambda b: click.echo(f"{b['path']} deleted"))
+
+
+@click.command(short_help="Carry out STOP JOB or SHOW JOBS.")
+@click.argument("statement")
+@server_options
+def execute(statement: str, server: str | None, token_file: str | None, output: str) -> None:
+    """Have the server carry out a statement about jobs: STOP JOB 'name' [WITH SAVEPOINT], SHOW JOBS.
+
+    SET 'state.savepoints.dir' = '…' before it says where the savepoint goes."""
+    body = default_client(server, token_file).post("/api/v1/statements", statement.encode())
+    show(body, output, _draw_results)
+
+
+def _draw_results(body: Json) -> None:
+    for result in items_of(body, "results"):
+        columns, rows = result["columns"], result["rows"]
+        assert isinstance(columns, list)
+        assert isinstance(rows, list)
+        draw_table(columns, rows)
+
+
+STATE_COMMANDS = (start, stop, savepoint, execute)

@@ -1,0 +1,219 @@
+"""A savepoint on disk: a folder with what it says (`_metadata`, JSON) and a file of Arrow data for each table.
+
+The folder appears whole or not at all, and nobody changes it afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+import msgspec
+import pyarrow as pa
+
+from parser.errors import JobError, ServiceError
+from planner.takeover import Operation
+from sqlengine.executors.checkpoints import LAYOUT
+from sqlengine.state.keys import BUCKET_HASH_VERSION
+from sqlengine.state.table import STATE_FORMAT
+
+FORMAT: Final = 1
+METADATA: Final = "_metadata"
+
+
+@dataclass(frozen=True)
+class SavedTable:
+    """A table of an operation: its rows are in `file`, whose bytes have the checksum `crc`."""
+
+    name: str
+    layout: str
+    rows: int
+    file: str = ""
+    bytes: int = 0
+    crc: int = 0
+
+
+@dataclass(frozen=True)
+class SavedOperation:
+    """An operation and its tables. `job_state`: it is state of the job; else how far the time of its sources is."""
+
+    operation: Operation
+    job_state: bool
+    tables: tuple[SavedTable, ...]
+
+
+@dataclass(frozen=True)
+class SavedSource:
+    """A source: the next offset of each shard. `scan` is the digest of the table as it was read."""
+
+    scan: str
+    table: str
+    connector: str
+    stored: str
+    positions: dict[str, int]
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """All that one job's savepoint says besides the rows. `fingerprint`: of the statements' plans; `constants`: VALUES
+    that have given their rows; `path`: where it is, which it does not say itself. `layout`, `state_format` and
+    `bucket_hash` are the numbers of what is in the tables."""
+
+    job: str
+    version: int
+    sql: str
+    fingerprint: str
+    graph: str
+    epoch: int
+    created_ms: int
+    sources: tuple[SavedSource, ...]
+    operations: tuple[SavedOperation, ...]
+    constants: tuple[str, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)
+    layout: int = LAYOUT
+    state_format: int = STATE_FORMAT
+    bucket_hash: int = BUCKET_HASH_VERSION
+    format: int = FORMAT
+    path: str = ""
+
+    @property
+    def rows(self) -> int:
+        return sum(t.rows for o in self.operations for t in o.tables)
+
+    @property
+    def bytes(self) -> int:
+        return sum(t.bytes for o in self.operations for t in o.tables)
+
+
+# The rows of each table, by the number of its operation and its name.
+Rows = Mapping[tuple[int, str], pa.Table]
+
+
+def write(folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoint:
+    """Writes it into a new folder. ServiceError when it cannot be written; then there is no folder."""
+    scratch = folder.with_name(f".{folder.name}.writing")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        operations = tuple(_write_operation(scratch, n, o, rows) for n, o in enumerate(savepoint.operations))
+        done = replace(savepoint, operations=operations)
+        _write_file(scratch / METADATA, msgspec.json.format(msgspec.json.encode(done)))
+        _sync(scratch)
+        scratch.rename(folder)
+        _sync(folder.parent)
+    except OSError as error:
+        shutil.rmtree(scratch, ignore_errors=True)
+        hint = "free some space, or name another folder: SET 'state.savepoints.dir' = '…'"
+        raise ServiceError(f"savepoint '{folder}' cannot be written", detail=str(error), hint=hint) from error
+    return replace(done, path=str(folder))
+
+
+def read(folder: Path) -> Savepoint:
+    """What a savepoint says. JobError where there is none, or one of another format."""
+    try:
+        data = (folder / METADATA).read_bytes()
+    except OSError as error:
+        raise JobError(
+            f"savepoint '{folder}' does not exist", detail=str(error), hint="'sql savepoint list' shows those there are"
+        ) from None
+    number = _format_of(data)
+    if number != FORMAT:
+        raise JobError(
+            f"savepoint '{folder}' has format {number}, this version reads {FORMAT}",
+            hint="start the job from it with the version that wrote it, or without it",
+        )
+    try:
+        return replace(msgspec.json.decode(data, type=Savepoint), path=str(folder))
+    except msgspec.MsgspecError as error:
+        raise _damaged(folder, str(error)) from None
+
+
+def unreadable(savepoint: Savepoint) -> JobError | None:
+    """What keeps operators of this version from reading the tables, by their numbers; None where nothing does."""
+    wanted = {"layout": LAYOUT, "state_format": STATE_FORMAT, "bucket_hash": BUCKET_HASH_VERSION}
+    for what, number in wanted.items():
+        held = getattr(savepoint, what)
+        if held != number:
+            return JobError(
+                f"the state in savepoint '{savepoint.path}' has {what} {held}, this version reads {number}",
+                hint="start the job from it with the version that wrote it; SET 'job.state' = 'reset' takes its"
+                " positions alone",
+            )
+    return None
+
+
+def read_rows(savepoint: Savepoint, table: SavedTable) -> pa.Table:
+    """The rows of a table. JobError where the file is not as it was written."""
+    path = Path(savepoint.path) / table.file
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _damaged(Path(savepoint.path), str(error)) from None
+    if crc32(data) != table.crc:
+        raise _damaged(Path(savepoint.path), f"'{table.file}' is not as it was written")
+    return pa.ipc.open_stream(data).read_all()
+
+
+def delete(savepoint: Savepoint) -> None:
+    """Removes its files, what it says first, and the folder where nothing else is in it."""
+    folder = Path(savepoint.path)
+    try:
+        (folder / METADATA).unlink(missing_ok=True)
+        for table in (t for o in savepoint.operations for t in o.tables):
+            (folder / Path(table.file).name).unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    except OSError as error:
+        raise ServiceError(f"savepoint '{folder}' cannot be deleted", detail=str(error)) from None
+
+
+def _format_of(data: bytes) -> object:
+    """The number alone: a savepoint of another format may say all else otherwise."""
+    try:
+        about = msgspec.json.decode(data)
+    except msgspec.MsgspecError:
+        return "unreadable"
+    return about.get("format") if isinstance(about, dict) else "unreadable"
+
+
+def _damaged(folder: Path, detail: str) -> JobError:
+    return JobError(f"savepoint '{folder}' is damaged", detail=detail, hint="start the job from another one")
+
+
+def _write_operation(folder: Path, number: int, operation: SavedOperation, rows: Rows) -> SavedOperation:
+    tables = tuple(
+        _write_table(folder / f"{number:03}-{i}.arrow", table, rows[number, table.name])
+        for i, table in enumerate(operation.tables)
+    )
+    return replace(operation, tables=tables)
+
+
+def _write_table(path: Path, table: SavedTable, rows: pa.Table) -> SavedTable:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(rows, max_chunksize=1 << 16)
+    data = sink.getvalue()
+    _write_file(path, data)
+    return replace(table, file=path.name, bytes=data.size, crc=crc32(data))
+
+
+def _write_file(path: Path, data: bytes | pa.Buffer) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """What a folder lists, on disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

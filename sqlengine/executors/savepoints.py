@@ -1,0 +1,218 @@
+"""From a running job to its savepoint, and from a savepoint to the checkpoint of a graph in which the job goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from parser.errors import JobError
+from planner.logical import LogicalPlan, Scan, Sink, Values
+from planner.merge import Graph, GraphNode, merge
+from planner.physical import PhysicalNode, lower
+from planner.rule_sets import RulesPlan
+from planner.scalar import digest_of
+from planner.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.checkpoints import Position
+from sqlengine.executors.layouts import difference, layouts_of
+from sqlengine.executors.letters import stored
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.savepoint_files import (
+    SavedOperation,
+    SavedSource,
+    SavedTable,
+    Savepoint,
+    read_rows,
+    unreadable,
+)
+from sqlengine.state.table import BUCKET, SEQUENCE, Changes
+
+
+@dataclass(frozen=True)
+class About:
+    """What a savepoint says of its job besides what runs."""
+
+    sql: str
+    version: int
+    settings: Mapping[str, str]
+    now_ms: int
+
+
+def capture(runner: GraphRunner, job: str, about: About) -> tuple[Savepoint, dict[tuple[int, str], pa.Table]]:
+    """The job as it is behind the epoch that ran last, with copies of its rows (in the graph's thread). All output of
+    that epoch is out."""
+    runner.complete()
+    nodes = [runner.graph.nodes[i] for i in runner.graph.jobs[job]]
+    operations: list[SavedOperation] = []
+    rows: dict[tuple[int, str], pa.Table] = {}
+    for node in nodes:
+        tables = runner.executor.tables_of(node.id)
+        if tables:
+            saved = tuple(SavedTable(name, t.layout, len(t)) for name, t in tables.items())
+            rows |= {(len(operations), name): t.dump() for name, t in tables.items()}
+            operation = operation_of(node.plan, node.id, node.plan.digest)
+            operations.append(SavedOperation(operation, node.plan.stateful, saved))
+    savepoint = Savepoint(
+        job=job,
+        version=about.version,
+        sql=about.sql,
+        fingerprint=digest_of(*(n.plan.digest for n in nodes if isinstance(n.plan, Sink))),
+        graph=runner.name,
+        epoch=runner.epoch,
+        created_ms=about.now_ms,
+        sources=tuple(_saved_source(runner, n) for n in nodes if isinstance(n.plan, Scan)),
+        operations=tuple(operations),
+        constants=tuple(
+            n.plan.digest for n in nodes if isinstance(n.plan, Values) and n.id not in runner.inputs.unstarted
+        ),
+        settings=dict(about.settings),
+    )
+    return savepoint, rows
+
+
+def _saved_source(runner: GraphRunner, node: GraphNode) -> SavedSource:
+    assert isinstance(node.plan, Scan)
+    source, table = runner.inputs.running[node.id], node.plan.table
+    place = stored(table.options)
+    return SavedSource(node.plan.digest, table.display, table.connector, place, dict(source.positions), source.ended)
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """The checkpoint that a job begins with, but for the name of its graph and the place in the log of epochs."""
+
+    savepoint: Savepoint
+    graph: Graph
+    decisions: tuple[Decision, ...]
+    positions: Mapping[str, dict[str, int]]
+    ended: tuple[str, ...]
+    unstarted: tuple[str, ...]
+    tables: Mapping[str, Changes]
+
+    def position(self, name: str, job: str, version: int, log_offset: int) -> Position:
+        return Position(
+            graph=name,
+            epoch=0,
+            version=self.graph.version,
+            log_offset=log_offset,
+            positions=dict(self.positions),
+            ended=list(self.ended),
+            unstarted=list(self.unstarted),
+            jobs={job: version},
+            stateful={job: list(self.graph.stateful[job])} if job in self.graph.stateful else {},
+            born={name.split("@")[0]: self.graph.version for name in self.tables},
+            began={name: (0, dict(at)) for name, at in self.positions.items()},
+        )
+
+
+def restoration(
+    savepoint: Savepoint,
+    job: str,
+    sinks: Sequence[Sink],
+    factory: OperatorFactory,
+    policy: Policy = Policy.AUTO,
+    ignore_unclaimed: bool = False,
+) -> Restoration:
+    """What a job of these plans takes up. JobError where it leaves something of the savepoint, unless it may, and for a
+    savepoint that cannot be read."""
+    why_not = unreadable(savepoint)
+    if why_not is not None and policy is not Policy.RESET:
+        raise why_not
+    graph = merge(Graph(), {job: sinks})
+    layouts = {n.id: found for n in _operators(graph) if (found := layouts_of(n, factory))}
+    decisions = tuple(_decisions(savepoint, graph, layouts, policy))
+    sources = {n.id: _source_of(n.plan, savepoint) for n in graph.in_order if isinstance(n.plan, Scan)}
+    if not ignore_unclaimed and policy is not Policy.RESET:
+        _check_claimed(savepoint, decisions, [s for s in sources.values() if s is not None])
+    return Restoration(
+        savepoint,
+        graph,
+        tuple(d for d in decisions if _is_told(savepoint, graph, d)),
+        {name: dict(s.positions) for name, s in sources.items() if s is not None},
+        tuple(name for name, s in sources.items() if s is not None and s.ended),
+        tuple(_unstarted(savepoint, graph)),
+        _tables(savepoint, decisions, graph.version) if why_not is None else {},
+    )
+
+
+def _operators(graph: Graph) -> Iterator[PhysicalNode]:
+    return (n for n in lower(graph).in_order if not isinstance(n.plan, RulesPlan))
+
+
+def _decisions(
+    savepoint: Savepoint, graph: Graph, layouts: Mapping[str, Mapping[str, str]], policy: Policy
+) -> Iterator[Decision]:
+    """Those for the job's state, and those for how far the time is, which `reset` does not touch."""
+    held = {o.operation.id: {t.name: t.layout for t in o.tables} for o in savepoint.operations}
+
+    def obstacle(source: Operation, wanted: Operation) -> str | None:
+        return difference(held[source.id], layouts[wanted.id])
+
+    for own in (True, False):
+        old = [o.operation for o in savepoint.operations if o.job_state is own]
+        nodes = [n for n in graph.in_order if n.id in layouts and n.plan.stateful is own]
+        new = [operation_of(n.plan, n.id, n.plan.digest) for n in nodes]
+        yield from decide(old, new, Policy.AUTO if policy is Policy.RESET and not own else policy, obstacle)
+
+
+def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:
+    """The source as it was, or one of other columns over the same records."""
+    assert isinstance(plan, Scan)
+    for source in savepoint.sources:
+        if source.scan == plan.digest:
+            return source
+    place = stored(plan.table.options)
+    same = [s for s in savepoint.sources if place and (s.connector, s.stored) == (plan.table.connector, place)]
+    return same[0] if same else None
+
+
+def _check_claimed(savepoint: Savepoint, decisions: Iterable[Decision], sources: Sequence[SavedSource]) -> None:
+    lost = [
+        f"{d.source.name}: {d.reason}"
+        for d in decisions
+        if d.source is not None and d.outcome is not Outcome.KEPT and _is_state(savepoint, d.source)
+    ]
+    lost += [f"table {s.table}: the job does not read it" for s in savepoint.sources if s not in sources]
+    if lost:
+        raise JobError(
+            f"the job does not take up all that is in savepoint '{savepoint.path}'",
+            detail="; ".join(lost),
+            hint="SET 'job.state' = 'keep' takes up state over changed input, and"
+            " SET 'execution.state-recovery.ignore-unclaimed-state' = 'true' leaves the rest behind",
+        )
+
+
+def _is_told(savepoint: Savepoint, graph: Graph, decision: Decision) -> bool:
+    """Whether it is about state of the job."""
+    if decision.outcome is Outcome.DROPPED:
+        return _is_state(savepoint, decision.operation)
+    return graph.nodes[decision.operation.id].plan.stateful
+
+
+def _is_state(savepoint: Savepoint, operation: Operation) -> bool:
+    return any(o.job_state and o.operation.id == operation.id for o in savepoint.operations)
+
+
+def _unstarted(savepoint: Savepoint, graph: Graph) -> Iterator[str]:
+    values = (n for n in graph.in_order if isinstance(n.plan, Values))
+    return (n.id for n in values if n.plan.digest not in savepoint.constants)
+
+
+def _tables(savepoint: Savepoint, decisions: Iterable[Decision], version: int) -> dict[str, Changes]:
+    """The tables of operations that are kept, by the names that they have in the new graph."""
+    found = {}
+    held = {o.operation.id: o for o in savepoint.operations}
+    for decision in decisions:
+        if decision.outcome is Outcome.KEPT and decision.source is not None:
+            for table in held[decision.source.id].tables:
+                rows = read_rows(savepoint, table).combine_chunks()
+                batch = rows.to_batches()[0] if rows.num_rows else _empty(rows.schema)
+                name = f"{decision.operation.id}@{version}/{table.name}"
+                found[name] = Changes(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0)
+    return found
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)

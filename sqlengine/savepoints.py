@@ -1,0 +1,126 @@
+"""Savepoints of jobs: taken between two epochs, listed, shown, deleted, and started from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from parser.errors import JobError
+from planner.settings import flag
+from planner.takeover import policy_of
+from sqlengine.config import Config
+from sqlengine.executors import savepoint_files as files
+from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.executors.savepoints import About, Restoration, capture, restoration
+from sqlengine.fleet import Fleet
+from sqlengine.jobs import Job, JobState
+from sqlengine.planning import PlannedJob
+from sqlengine.registry import Registry
+
+# Flink's names, the newer one of each first.
+FOLDERS: Final = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+PATHS: Final = ("execution.state-recovery.path", "execution.savepoint.path")
+UNCLAIMED: Final = (
+    "execution.state-recovery.ignore-unclaimed-state",
+    "execution.savepoint.ignore-unclaimed-state",
+)
+
+
+class Savepoints:
+    """Of the jobs of one engine. What changes a job is called from the thread that makes changes."""
+
+    def __init__(self, registry: Registry, fleet: Fleet, config: Config) -> None:
+        self._registry = registry
+        self._fleet = fleet
+        self._config = config
+
+    def take(self, job: Job, folder: str | None = None, *, stop: bool = False) -> Savepoint:
+        """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its graph at the same
+        moment, so that nothing comes in between. JobError where it does not run; where the savepoint cannot be written the
+        job runs on."""
+        if job.state is not JobState.RUNNING or not self._fleet.runs(job.name):
+            raise JobError(f"job '{job.name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
+        now = self._registry.clock()
+        about = About(self._registry.version(job).sql, job.version, job.settings, now)
+        graph = self._fleet.of(job.name)
+        if stop:
+            taken: list[Savepoint] = []
+
+            def first() -> None:
+                savepoint, rows = capture(graph.runner, job.name, about)
+                taken.append(files.write(self._new(job, folder, savepoint), savepoint, rows))
+
+            graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}), first)
+            return taken[0]
+        savepoint, rows = graph.loop.call(lambda: capture(graph.runner, job.name, about))
+        return files.write(self._new(job, folder, savepoint), savepoint, rows)
+
+    def restoration(self, name: str, plan: PlannedJob, path: str) -> Restoration:
+        """What a job takes up that is started from a savepoint. JobError where it cannot be."""
+        if not plan.sinks:
+            raise JobError(f"job '{name}' only defines: it has nothing to start from a savepoint")
+        savepoint = files.read(self.locate(path))
+        unclaimed = any(flag(plan.settings, k, default=False) for k in UNCLAIMED)
+        factory = self._fleet.main.executor.factory
+        return restoration(savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed)
+
+    def all(self, folder: str | None = None) -> list[Savepoint | JobError]:
+        """Those in a folder, the default one unless it is given, oldest first; an error for each that cannot be read."""
+        found: list[Savepoint | JobError] = []
+        for path in sorted(self._folder({}, folder).glob(f"*/{files.METADATA}")):
+            try:
+                found.append(files.read(path.parent))
+            except JobError as error:
+                found.append(error)
+        return sorted(found, key=lambda s: s.created_ms if isinstance(s, Savepoint) else 0)
+
+    def show(self, path: str) -> Savepoint:
+        """One, by its path or by its name in the default folder."""
+        return files.read(self.locate(path))
+
+    def delete(self, path: str) -> Savepoint:
+        """Removes one; what it was."""
+        savepoint = files.read(self.locate(path))
+        files.delete(savepoint)
+        return savepoint
+
+    def locate(self, path: str) -> Path:
+        """The folder that a path, a file: URL or the name of one in the default folder means."""
+        given = _local(path)
+        return given if given.is_absolute() or len(given.parts) > 1 else self._folder({}, None) / given
+
+    def _new(self, job: Job, folder: str | None, savepoint: Savepoint) -> Path:
+        """A folder that is not there yet."""
+        moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(savepoint.created_ms / 1000))
+        name = f"savepoint-{job.name}-{moment}-{savepoint.epoch}"
+        below = self._folder(job.settings, folder)
+        free = (name if n == 0 else f"{name}-{n}" for n in range(1 << 16))
+        return below / next(n for n in free if not (below / n).exists())
+
+    def _folder(self, settings: Mapping[str, str], given: str | None) -> Path:
+        """The folder for savepoints: given, by the job's settings, the server's, or below the data folder."""
+        for found in (given, *(s.get(k) for s in (settings, self._config.settings) for k in FOLDERS)):
+            if found:
+                return _local(found).absolute()
+        return (self._config.data / "savepoints").absolute()
+
+
+def path_in(settings: Mapping[str, str]) -> str | None:
+    """The savepoint that a job's text asks to start from."""
+    return next((settings[k] for k in PATHS if settings.get(k)), None)
+
+
+def _local(path: str) -> Path:
+    url = urlsplit(path)
+    if len(url.scheme) < 2 or ("://" not in path and url.scheme != "file"):
+        return Path(path)
+    if url.scheme != "file" or url.netloc not in ("", "localhost"):
+        raise JobError(
+            f"a savepoint cannot be at '{path}'",
+            detail="only files of this machine are supported",
+            hint="name a folder",
+        )
+    return Path(unquote(url.path))

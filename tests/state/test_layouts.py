@@ -1,0 +1,50 @@
+"""What operators keep in their tables is on disk: a change of it raises `LAYOUT`, so that older state is refused by its
+number and never misread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planner.catalog import Catalog
+from planner.merge import Graph, merge
+from planner.physical import lower
+from planner.rule_sets import RulesPlan
+from planner.takeover import name_of
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.checkpoints import LAYOUT
+from sqlengine.executors.layouts import layouts_of
+from sqlengine.planning import JobText, plan_job
+
+HERE = Path(__file__).parent
+RECORDED = HERE / "layouts.txt"
+
+
+def layouts() -> str:
+    """The layout of all tables of the statements in `layouts.sql`."""
+    tables, _, queries = (HERE / "layouts.sql").read_text().partition("\n\n")
+    lines = [f"layout {LAYOUT}"]
+    for query in queries.strip().split(";\n"):
+        query = query.rstrip(";\n ")
+        view = f"CREATE TEMPORARY VIEW v AS {query}"
+        text = f"{tables}\n{view};\nCREATE TABLE sink WITH ('connector' = 'blackhole') AS SELECT * FROM v"
+        graph = merge(Graph(), {"j": plan_job(JobText("j", text), Catalog(), {}).sinks})
+        lines += ["", query]
+        for node in lower(graph).in_order:
+            if not isinstance(node.plan, RulesPlan):
+                found = layouts_of(node, OperatorFactory())
+                lines += [f"  {name_of(node.plan)}"] if found else []
+                lines += [f"    {table}: {layout}" for table, layout in found.items()]
+    return "\n".join(lines) + "\n"
+
+
+def test_another_layout_has_another_number(request: pytest.FixtureRequest) -> None:
+    found, recorded = layouts(), RECORDED.read_text() if RECORDED.exists() else ""
+    if request.config.getoption("--update"):
+        same = found.split("\n", 1)[0] == recorded.split("\n", 1)[0]
+        changed = [line for line in recorded.splitlines()[1:] if line not in found.splitlines()]
+        assert not (same and changed), f"raise LAYOUT (sqlengine/executors/checkpoints.py) first: {changed}"
+        RECORDED.write_text(found)
+        return
+    assert found == recorded, "raise LAYOUT (sqlengine/executors/checkpoints.py), then record with --update"
