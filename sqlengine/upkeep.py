@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from contextlib import closing
 
 from sqlengine.broker.errors import BrokerError
 from sqlengine.engine import Engine
@@ -35,8 +37,18 @@ class Upkeep:
         try:
             self._engine.broker.apply_retention()
             self._engine.letters.look()
+            self._compact()
         except (BrokerError, OSError) as error:
             log.warning("old records could not be dropped, it will be tried again: %s", error)
+
+    def _compact(self) -> None:
+        """A quarter of the time at most: the stream needs the processor, too."""
+        began = time.monotonic()
+        with closing(self._engine.broker.compaction_steps()) as steps:
+            for _ in steps:
+                if self._stopping.wait(3 * (time.monotonic() - began)):
+                    return
+                began = time.monotonic()
 
     def _run(self) -> None:
         while not self._stopping.wait(EVERY_S):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from flask import Blueprint, Response, request
 
 from sqlengine.broker.remote import PATH
-from sqlengine.broker.wire import Append, CreateTopic, DeleteTopic, Request, Served, answer
+from sqlengine.broker.wire import AlterTopic, Append, CreateTopic, DeleteTopic, Request, Served, answer
 from sqlengine.topic_access import COMMANDS, refuse_system, refuse_used
 
 
@@ -17,7 +17,7 @@ def broker_blueprint(broker: Served, users: Callable[[str], Collection[str]] = l
 
     def allow(asked: Request) -> None:
         """What the system writes is not written by others, and a topic in use stays."""
-        if isinstance(asked, Append | CreateTopic | DeleteTopic) and asked.topic != COMMANDS:
+        if isinstance(asked, Append | AlterTopic | CreateTopic | DeleteTopic) and asked.topic != COMMANDS:
             refuse_system(asked.topic)
         if isinstance(asked, DeleteTopic):
             refuse_used(asked.topic, users(asked.topic))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
+from sqlengine.broker.packing import Compression
 
 IntArray = npt.NDArray[np.int64]
 # Values or keys of a batch: Python bytes (None is NULL) or a binary Arrow array.
@@ -53,6 +54,22 @@ class Appended:
     duplicate: bool = False
 
 
+class TopicOptions(TypedDict, total=False):
+    """What a topic is made with, and what can be changed. None is no limit.
+
+    Retention removes whole segments, oldest first, when all their records are older than `retention_ms` or when the
+    shard without them still has `retention_bytes`. A compacted topic has none: it keeps the last record per key, and a
+    record without a value for `delete_retention_ms` (a day, if that is None).
+    A topic of `max_bytes` takes no more until something is removed: appends raise TopicFull.
+    `compression` is what batches are packed with where whoever appends says nothing else."""
+
+    retention_ms: int | None
+    retention_bytes: int | None
+    delete_retention_ms: int | None
+    max_bytes: int | None
+    compression: Compression
+
+
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
     """A topic as it is now. `begin` and `end` hold an offset per shard; `bytes` is its size on disk."""
@@ -63,8 +80,21 @@ class TopicInfo:
     end: tuple[int, ...]
     bytes: int
     compacted: bool
-    retention_ms: int | None
-    retention_bytes: int | None
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    delete_retention_ms: int | None = None
+    max_bytes: int | None = None
+    compression: Compression = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record that was looked up."""
+
+    shard: int
+    offset: int
+    timestamp_ms: int
+    value: bytes
 
 
 def is_system(name: str) -> bool:
@@ -92,14 +122,13 @@ class Broker(Protocol):
         shards: int = 1,
         *,
         compacted: bool = False,
-        retention_ms: int | None = None,
-        retention_bytes: int | None = None,
         if_not_exists: bool = False,
+        **options: Unpack[TopicOptions],
     ) -> TopicInfo:
-        """A new topic, or with `if_not_exists` the one that is there, whatever its options. Raises TopicExists.
+        """A new topic, or with `if_not_exists` the one that is there, whatever its options. Raises TopicExists."""
 
-        Retention removes whole segments, oldest first, when all their records are older than `retention_ms` or when
-        the shard without them still has `retention_bytes`. A compacted topic has none: it keeps the last per key."""
+    def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
+        """The topic with these options, the others as they are."""
 
     def delete_topic(self, name: str) -> None:
         """Removes the topic, its records and the offsets that groups committed for it."""
@@ -120,13 +149,15 @@ class Broker(Protocol):
         writer: str | None = None,
         epoch: int | None = None,
         fence: Fence | None = None,
+        compression: Compression | None = None,
     ) -> Appended:
         """Appends all values as one batch: after a crash the batch is there whole or not at all.
 
         `timestamp_ms` is the time of arrival of all of them. With `writer` and `epoch` nothing is written when that
         writer has appended this or a later epoch to the shard before; a batch without values then records the epoch.
-        A compacted topic needs a key for every value. Raises BrokerFull with nothing written, and Fenced when the
-        claims of `fence` belong to somebody else by now."""
+        A compacted topic needs a key for every value. The batch is packed with `compression`, by default the topic's,
+        where that makes it smaller. Raises BrokerFull (or TopicFull) with nothing written, and Fenced when the claims of
+        `fence` belong to somebody else by now."""
 
     def read(
         self,
@@ -145,6 +176,11 @@ class Broker(Protocol):
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
         """The last value per key over all shards; keys whose last value is NULL are not in it."""
+
+    def lookup(self, topic: str, key: bytes) -> Found | None:
+        """The last record of a key in a compacted topic; None when there is none or it has no value.
+
+        Where several shards have the key, that of the highest. The first look-up in a topic reads it once."""
 
     def begin_offset(self, topic: str, shard: int) -> int: ...
 
@@ -189,7 +225,7 @@ class Broker(Protocol):
     def compact(self, topic: str) -> None:
         """Removes from a compacted topic the records that a later one of the same key replaces.
 
-        Offsets stay. Tombstones go once they are a day old."""
+        Offsets stay. Records without a value go once they are as old as the topic's `delete_retention_ms`."""
 
     def apply_retention(self) -> None:
         """Removes what the topics' retention allows to remove. To be called now and then."""

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Unpack
 
 import msgspec
 
 from sqlengine.broker import compaction, retention
-from sqlengine.broker.base import Appended, Column, Records, TopicInfo, check_topic_name
-from sqlengine.broker.codec import NO_EPOCH, Payload, encode
+from sqlengine.broker.base import Appended, Column, Found, Records, TopicInfo, TopicOptions, check_topic_name
+from sqlengine.broker.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
 from sqlengine.broker.coordinator import Coordinator, Group
-from sqlengine.broker.errors import BrokerError, Fenced, TopicExists, cannot_write, topic_not_found
+from sqlengine.broker.errors import BrokerError, Fenced, TopicExists, cannot_write, topic_full, topic_not_found
 from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
+from sqlengine.broker.packing import Compression
 from sqlengine.broker.reading import Batches, Limits
 from sqlengine.broker.shard import Options, ShardLog
 from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
@@ -113,12 +115,11 @@ class EmbeddedBroker:
         shards: int = 1,
         *,
         compacted: bool = False,
-        retention_ms: int | None = None,
-        retention_bytes: int | None = None,
         if_not_exists: bool = False,
+        **options: Unpack[TopicOptions],
     ) -> TopicInfo:
         check_topic_name(name)
-        definition = Definition(name, shards, compacted, retention_ms, retention_bytes)
+        definition = Definition(name, shards, compacted, **options)
         check_definition(definition)
         with self._definitions:
             if name not in self._topics:
@@ -129,6 +130,17 @@ class EmbeddedBroker:
             elif not if_not_exists:
                 raise TopicExists(f"topic {name!r} exists already", hint="choose another name or delete it first")
             return self._topics[name].info()
+
+    def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
+        with self._definitions:
+            topic = self._topic(name)
+            definition = msgspec.structs.replace(topic.definition, **changes)
+            check_definition(definition)
+            try:
+                topic.alter(definition)
+            except OSError as error:
+                raise cannot_write(f"topic {name!r}", error) from error
+            return topic.info()
 
     def delete_topic(self, name: str) -> None:
         with self._definitions:
@@ -165,9 +177,11 @@ class EmbeddedBroker:
         writer: str | None = None,
         epoch: int | None = None,
         fence: Fence | None = None,
+        compression: Compression | None = None,
     ) -> Appended:
+        payload = compress(encode(values, keys), compression or self._topic(topic).definition.compression)
         return self.append_payload(
-            topic, shard, encode(values, keys), timestamp_ms=timestamp_ms, writer=writer, epoch=epoch, fence=fence
+            topic, shard, payload, timestamp_ms=timestamp_ms, writer=writer, epoch=epoch, fence=fence
         )
 
     def append_payload(
@@ -191,6 +205,9 @@ class EmbeddedBroker:
             raise BrokerError(f"topic {topic!r} is compacted: every value needs a key")
         if not payload.rows and writer is None:
             return Appended(log.end, log.end)
+        most = known.definition.max_bytes
+        if most is not None and known.size + payload.length(b"") > most:
+            raise topic_full(topic, known.size, most)
         segments = len(log.segments)
         with nullcontext() if fence is None else self._coordinator.holding(fence):
             appended = log.append(payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch)
@@ -224,7 +241,18 @@ class EmbeddedBroker:
 
     def compact(self, topic: str) -> None:
         for log in self._compacted(topic).logs:
-            compaction.compact(log, self._clock())
+            compaction.compact(log, self._clock(), self._topic(topic).definition)
+
+    def compaction_steps(self) -> Generator[None]:
+        """Compacts what is due, a step of some milliseconds at a time; all in one thread. Stopping early loses nothing."""
+        for topic in self._all():
+            if topic.definition.compacted and topic.definition.name != OFFSETS:  # they are seen to at commits
+                for log in topic.logs:
+                    if compaction.is_due(log):
+                        yield from compaction.steps(log, self._clock(), topic.definition)
+
+    def lookup(self, topic: str, key: bytes) -> Found | None:
+        return self._compacted(topic).lookup(key)
 
     def _compacted(self, name: str) -> Topic:
         topic = self._topic(name)

@@ -7,6 +7,7 @@ ServiceError
     ├── OffsetOutOfRange   records were removed, or never existed
     ├── Fenced             who acts is no owner (any more): nothing was done
     ├── BrokerFull         no space: nothing was written, the same append works once there is space
+    │   └── TopicFull      the topic holds as much as it may: the same append works once something is removed
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
     ├── DataFolderLocked   another server uses the folder
@@ -49,6 +50,10 @@ class BrokerFull(BrokerError):
     pass
 
 
+class TopicFull(BrokerFull):
+    pass
+
+
 class CorruptSegment(BrokerError):
     pass
 
@@ -86,6 +91,14 @@ def cannot_write(where: str, cause: OSError) -> BrokerError:
         return BrokerError(f"cannot write to {where}", detail=detail)
     hint = "free disk space or lower the retention of topics, then try again"
     return BrokerFull(f"no space to write to {where}", detail=detail, hint=hint)
+
+
+def topic_full(name: str, size: int, most: int) -> TopicFull:
+    return TopicFull(
+        f"topic {name!r} is full",
+        detail=f"it holds {size:,} bytes and may hold {most:,}; nothing was written",
+        hint=f"raise max_bytes (sql topic alter {name} --max-bytes N), or give it a retention",
+    )
 
 
 def corrupt_segment(path: Path, position: int, offset: int, what: str) -> CorruptSegment:

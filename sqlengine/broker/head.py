@@ -1,4 +1,5 @@
-"""The head of a segment file: what the file is, and what the files before it have established. Format 1.
+"""The head of a segment file: what the file is, and what the files before it have established. Format 2:
+batches may be packed. Files of format 1 are read, and not written any more.
 
     magic, format, mark, size of the state, CRC-32 of all of the head; then the state as JSON, padded to 8 bytes
 
@@ -19,7 +20,8 @@ from sqlengine.broker.codec import padded
 from sqlengine.broker.errors import corrupt_segment, unknown_format
 from sqlengine.disk import Disk
 
-FORMAT = 1
+FORMAT = 2
+_KNOWN = (1, FORMAT)
 NEVER = -(2**63)
 _MAGIC = b"SQLTOPIC"
 _HEAD = struct.Struct("<8sIIII")
@@ -44,6 +46,7 @@ class Head(NamedTuple):
     state: State
     mark: int
     start: int
+    version: int = FORMAT
 
 
 def new_head(state: State, mark: int) -> tuple[Head, bytes]:
@@ -64,7 +67,7 @@ def read_head(path: Path, disk: Disk) -> Head | None:
     magic, version, mark, size, crc = _HEAD.unpack_from(content)
     if magic != _MAGIC:
         raise corrupt_segment(path, 0, file_base(path), "it does not begin as a segment does")
-    if version != FORMAT:
+    if version not in _KNOWN:
         raise unknown_format(path, version, FORMAT)
     start = padded(_HEAD.size + size)
     if start > len(content):
@@ -72,7 +75,7 @@ def read_head(path: Path, disk: Disk) -> Head | None:
     rest = content[_HEAD.size : start]
     if zlib.crc32(rest, zlib.crc32(content[:_CRC_AT])) != crc:
         raise corrupt_segment(path, 0, file_base(path), "the checksum of its head is wrong")
-    return Head(msgspec.json.decode(rest[:size], type=State), mark, start)
+    return Head(msgspec.json.decode(rest[:size], type=State), mark, start, version)
 
 
 def file_name(base: int, generation: int = 0) -> str:

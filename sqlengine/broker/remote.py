@@ -8,19 +8,21 @@ import time
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, Unpack
 
 import msgspec
 
-from sqlengine.broker.base import Appended, Column, Records, TopicInfo
-from sqlengine.broker.codec import encode
+from sqlengine.broker.base import Appended, Column, Found, Records, TopicInfo, TopicOptions
+from sqlengine.broker.codec import compress, encode
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.latest import latest
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
+from sqlengine.broker.packing import Compression
 from sqlengine.broker.reading import Batches, Limits, records_of
 from sqlengine.broker.wire import (
     MAX_WAIT_S,
     ONCE,
+    AlterTopic,
     Answered,
     Append,
     ApplyRetention,
@@ -38,6 +40,7 @@ from sqlengine.broker.wire import (
     Join,
     LastEpoch,
     Leave,
+    Lookup,
     OffsetForTime,
     Read,
     Request,
@@ -58,6 +61,7 @@ _ANSWERED = msgspec.msgpack.Decoder(Answered)
 _NOTHING: msgspec.msgpack.Decoder[None] = msgspec.msgpack.Decoder(None)
 _NUMBER = msgspec.msgpack.Decoder(int)
 _MAYBE_NUMBER: msgspec.msgpack.Decoder[int | None] = msgspec.msgpack.Decoder(int | None)
+_FOUND: msgspec.msgpack.Decoder[Found | None] = msgspec.msgpack.Decoder(Found | None)
 _OFFSETS = msgspec.msgpack.Decoder(dict[int, int])
 _TOPIC = msgspec.msgpack.Decoder(TopicInfo)
 _TOPICS = msgspec.msgpack.Decoder(list[TopicInfo])
@@ -75,6 +79,7 @@ class RemoteBroker:
         self._transport = transport
         self._close = close
         self._seen = threading.local()
+        self._compressions: dict[str, Compression] = {}
 
     def _ask(self, request: Request, decoder: msgspec.msgpack.Decoder[T]) -> T:
         again = not isinstance(request, ONCE) or (isinstance(request, Append) and request.writer is not None)
@@ -89,12 +94,13 @@ class RemoteBroker:
         shards: int = 1,
         *,
         compacted: bool = False,
-        retention_ms: int | None = None,
-        retention_bytes: int | None = None,
         if_not_exists: bool = False,
+        **options: Unpack[TopicOptions],
     ) -> TopicInfo:
-        request = CreateTopic(name, shards, compacted, retention_ms, retention_bytes, if_not_exists)
-        return self._ask(request, _TOPIC)
+        return self._ask(CreateTopic(name, shards, compacted, if_not_exists, options), _TOPIC)
+
+    def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
+        return self._ask(AlterTopic(name, changes), _TOPIC)
 
     def delete_topic(self, name: str) -> None:
         self._do(DeleteTopic(name))
@@ -116,9 +122,17 @@ class RemoteBroker:
         writer: str | None = None,
         epoch: int | None = None,
         fence: Fence | None = None,
+        compression: Compression | None = None,
     ) -> Appended:
-        payload = encode(values, keys)
+        payload = compress(encode(values, keys), compression or self._compression(topic))
         return self._ask(Append(topic, shard, payload, timestamp_ms, writer, epoch, fence), _APPENDED)
+
+    def _compression(self, topic: str) -> Compression:
+        """The topic's, as it was when it was first asked for: whoever reads can tell."""
+        known = self._compressions.get(topic)
+        if known is None:
+            known = self._compressions[topic] = self.topic(topic).compression
+        return known
 
     def read(
         self,
@@ -142,6 +156,9 @@ class RemoteBroker:
         for shard, begin in enumerate(info.begin):
             values |= latest(partial(self.read, topic, shard), begin)
         return values
+
+    def lookup(self, topic: str, key: bytes) -> Found | None:
+        return self._ask(Lookup(topic, key), _FOUND)
 
     def begin_offset(self, topic: str, shard: int) -> int:
         return self._ask(BeginOffset(topic, shard), _NUMBER)

@@ -59,7 +59,7 @@ class Segment:
     def __init__(self, path: Path, head: Head, disk: Disk) -> None:
         self.path = path
         self._disk = disk
-        self.state, self.mark, self.start = head
+        self.state, self.mark, self.start, self.version = head
         self.base = head.state.base
         self.tail = Tail(self.base, self.start, self.state.max_timestamp)
         self.index: Index | None = None

@@ -20,7 +20,7 @@ from sqlengine.broker.errors import (
     corrupt_segment,
     offset_out_of_range,
 )
-from sqlengine.broker.head import State, file_base, file_generation, file_name
+from sqlengine.broker.head import FORMAT, State, file_base, file_generation, file_name
 from sqlengine.broker.reading import Batches, Limits, read_batches, read_range
 from sqlengine.broker.recovery import recover
 from sqlengine.broker.segment import Segment, Tail
@@ -52,6 +52,8 @@ class ShardLog:
         self._closed = False
         self._segments = _open_segments(folder, options)
         self._writers = recover(self._segments[-1])
+        if self._segments[-1].version < FORMAT:
+            self._roll(self._segments[-1])
 
     @staticmethod
     def create(folder: Path, options: Options) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from sqlengine.broker.base import TopicInfo
+from sqlengine.broker.base import Found, TopicInfo
 from sqlengine.broker.errors import BrokerError, CorruptSegment, unknown_format
+from sqlengine.broker.lookup import KeyIndex
+from sqlengine.broker.packing import COMPRESSIONS, Compression
 from sqlengine.broker.shard import Options, ShardLog
 from sqlengine.disk import Disk
 
@@ -27,6 +29,9 @@ class Definition(msgspec.Struct, frozen=True):
     compacted: bool = False
     retention_ms: int | None = None
     retention_bytes: int | None = None
+    delete_retention_ms: int | None = None
+    max_bytes: int | None = None
+    compression: Compression = "none"
     format: int = FORMAT
 
 
@@ -37,12 +42,18 @@ class Topic:
         self.folder = folder
         self.definition = definition
         self.disk = options.disk
-        if definition.retention_bytes is not None:
-            share = max(_MIN_SEGMENT_BYTES, definition.retention_bytes // 4)
-            options = options._replace(segment_bytes=min(options.segment_bytes, share))
+        self._options = options
+        options = _for_topic(definition, options)
         self.logs = [
             ShardLog(definition.name, shard, folder / str(shard), options) for shard in range(definition.shards)
         ]
+        self._indexes: list[KeyIndex] = []
+
+    def lookup(self, key: bytes) -> Found | None:
+        """The last record of `key` that has a value, of the highest shard that has one."""
+        if not self._indexes:
+            self._indexes = [KeyIndex(log) for log in self.logs]
+        return next((found for index in reversed(self._indexes) if (found := index.find(key)) is not None), None)
 
     def log(self, shard: int) -> ShardLog:
         if not 0 <= shard < len(self.logs):
@@ -51,6 +62,23 @@ class Topic:
             )
         return self.logs[shard]
 
+    def alter(self, definition: Definition) -> None:
+        """Takes another definition, with the same shards. Raises OSError, and changes nothing."""
+        path = self.folder / _DEFINITION
+        unfinished = path.with_suffix(".tmp")
+        _write_definition(unfinished, definition, self._options)
+        self.disk.rename(unfinished, path)
+        if self._options.synced:
+            self.disk.sync_folder(self.folder)
+        self.definition = definition
+        for log in self.logs:
+            log.options = _for_topic(definition, self._options)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(log.size for log in self.logs)
+
     def info(self) -> TopicInfo:
         known = self.definition
         return TopicInfo(
@@ -58,10 +86,13 @@ class Topic:
             known.shards,
             tuple(log.begin for log in self.logs),
             tuple(log.end for log in self.logs),
-            sum(log.size for log in self.logs),
+            self.size,
             known.compacted,
             known.retention_ms,
             known.retention_bytes,
+            known.delete_retention_ms,
+            known.max_bytes,
+            known.compression,
         )
 
     def close(self) -> None:
@@ -69,13 +100,29 @@ class Topic:
             log.close()
 
 
+def _for_topic(definition: Definition, options: Options) -> Options:
+    """Segments are small enough for what is to be removed."""
+    if definition.retention_bytes is None:
+        return options
+    share = max(_MIN_SEGMENT_BYTES, definition.retention_bytes // 4)
+    return options._replace(segment_bytes=min(options.segment_bytes, share))
+
+
 def check_definition(definition: Definition) -> None:
     """Raises BrokerError for options that make no sense."""
     if definition.shards < 1:
         raise BrokerError(f"topic {definition.name!r} needs at least one shard")
     limits = (definition.retention_ms, definition.retention_bytes)
-    if any(limit is not None and limit < 0 for limit in limits):
-        raise BrokerError(f"the retention of topic {definition.name!r} is negative")
+    others = (definition.delete_retention_ms, definition.max_bytes)
+    if any(limit is not None and limit < 0 for limit in (*limits, *others)):
+        raise BrokerError(f"a limit of topic {definition.name!r} is negative")
+    if definition.compression not in COMPRESSIONS:
+        raise BrokerError(
+            f"topic {definition.name!r} cannot have the compression {definition.compression!r}",
+            hint=f"choose one of {', '.join(COMPRESSIONS)}",
+        )
+    if definition.delete_retention_ms is not None and not definition.compacted:
+        raise BrokerError(f"topic {definition.name!r} is not compacted: its records are not kept for being deleted")
     if definition.compacted and any(limit is not None for limit in limits):
         raise BrokerError(
             f"topic {definition.name!r} cannot be compacted and have a retention",
@@ -129,7 +176,7 @@ def _unused(trash: Path, disk: Disk) -> Path:
 
 def _write_definition(path: Path, definition: Definition, options: Options) -> None:
     disk, content = options.disk, msgspec.json.encode(definition)
-    file = disk.open(path, make=True)
+    file = disk.open(path, make=True, empty=True)
     try:
         if disk.pwrite(file, content, 0) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -11,7 +11,7 @@ import msgspec
 
 from parser.errors import ServiceError
 from sqlengine.broker import errors
-from sqlengine.broker.base import Appended, Broker
+from sqlengine.broker.base import Appended, Broker, TopicOptions
 from sqlengine.broker.codec import Payload, check
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.ownership import Fence
@@ -52,19 +52,21 @@ class CreateTopic(Request, frozen=True):
     topic: str
     shards: int
     compacted: bool
-    retention_ms: int | None
-    retention_bytes: int | None
     if_not_exists: bool
+    options: TopicOptions
 
     def answer(self, broker: Served) -> object:
         return broker.create_topic(
-            self.topic,
-            self.shards,
-            compacted=self.compacted,
-            retention_ms=self.retention_ms,
-            retention_bytes=self.retention_bytes,
-            if_not_exists=self.if_not_exists,
+            self.topic, self.shards, compacted=self.compacted, if_not_exists=self.if_not_exists, **self.options
         )
+
+
+class AlterTopic(Request, frozen=True):
+    topic: str
+    changes: TopicOptions
+
+    def answer(self, broker: Served) -> object:
+        return broker.alter_topic(self.topic, **self.changes)
 
 
 class DeleteTopic(Request, frozen=True):
@@ -119,6 +121,14 @@ class Read(Request, frozen=True):
     def answer(self, broker: Served) -> object:
         limits = Limits(self.max_records, self.max_bytes, self.until)
         return broker.read_batches(self.topic, self.shard, self.offset, limits)
+
+
+class Lookup(Request, frozen=True):
+    topic: str
+    key: bytes
+
+    def answer(self, broker: Served) -> object:
+        return broker.lookup(self.topic, self.key)
 
 
 class BeginOffset(Request, frozen=True):
@@ -239,11 +249,13 @@ class Wait(Request, frozen=True):
 
 AnyRequest: TypeAlias = (
     CreateTopic
+    | AlterTopic
     | DeleteTopic
     | Topics
     | GetTopic
     | Append
     | Read
+    | Lookup
     | BeginOffset
     | EndOffset
     | LastEpoch

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlengine.broker.base import Broker, Found
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError
 
@@ -73,6 +74,78 @@ def test_tombstones_go_after_a_day_and_readers_pass_the_gap(folder: Path) -> Non
     records = broker.read("t", 0, 1)
     assert records is not None
     assert (records.first_offset, records.values.to_pylist()) == (4, [b"after"])
+    broker.close()
+
+
+def test_compaction_in_the_background_disturbs_no_reader(folder: Path) -> None:
+    broker = EmbeddedBroker(folder)
+    broker.create_topic("t", compacted=True)
+    table: dict[bytes, bytes] = {}
+    for turn in range(6):
+        values = [b"%d of turn %d" % (number, turn) * 20 for number in range(1000)]
+        keys = [b"%d" % number for number in range(1000)]
+        broker.append("t", 0, values, keys=keys, timestamp_ms=turn)
+        table |= dict(zip(keys, values, strict=True))
+    held = broker.read("t", 0, 0)
+    steps, size, taken = broker.compaction_steps(), broker.topic("t").bytes, 0
+    for _ in steps:
+        taken += 1
+        assert broker.read_latest("t") == table
+        broker.append("t", 0, [b"at step %d" % taken], keys=[b"new"], timestamp_ms=9)
+        table[b"new"] = b"at step %d" % taken
+        assert (found := broker.lookup("t", b"new")) is not None
+        assert found.value == table[b"new"]
+    assert taken > 2
+    assert broker.topic("t").bytes < size / 3
+    assert broker.read_latest("t") == table
+    assert list(broker.compaction_steps()) == []  # nothing is due any more
+    assert held is not None
+    assert held.values[0].as_py() == b"0 of turn 0" * 20
+    broker.close()
+
+
+def test_compaction_that_is_stopped_changes_nothing(folder: Path) -> None:
+    broker = EmbeddedBroker(folder)
+    broker.create_topic("t", compacted=True)
+    broker.append("t", 0, [bytes(2000)] * 1000, keys=[b"k"] * 1000, timestamp_ms=0)
+    steps = broker.compaction_steps()
+    next(steps)
+    steps.close()
+    assert broker.topic("t").bytes > 2_000_000
+    assert list(folder.rglob("*.tmp")) == []
+    broker.compact("t")
+    assert broker.topic("t").bytes < 10_000
+    broker.close()
+
+
+def test_a_key_is_looked_up(any_broker: Broker) -> None:
+    any_broker.create_topic("t", 2, compacted=True)
+    assert any_broker.lookup("t", b"a") is None
+    any_broker.append("t", 0, [b"1", b"2", b"3"], keys=[b"a", b"b", b"a"], timestamp_ms=5)
+    assert any_broker.lookup("t", b"a") == Found(0, 2, 5, b"3")
+    any_broker.append("t", 1, [b"4"], keys=[b"a"], timestamp_ms=6)
+    assert any_broker.lookup("t", b"a") == Found(1, 0, 6, b"4")
+    any_broker.append("t", 1, [None], keys=[b"a"], timestamp_ms=7)
+    assert any_broker.lookup("t", b"a") == Found(0, 2, 5, b"3")
+    any_broker.compact("t")
+    any_broker.append("t", 0, [b"5"], keys=[b"b"], timestamp_ms=8)
+    assert any_broker.lookup("t", b"a") == Found(0, 2, 5, b"3")
+    assert any_broker.lookup("t", b"b") == Found(0, 3, 8, b"5")
+    any_broker.create_topic("plain")
+    with pytest.raises(BrokerError, match="is not compacted"):
+        any_broker.lookup("plain", b"a")
+
+
+def test_how_long_what_was_deleted_is_kept(folder: Path) -> None:
+    broker = open_at(folder, 1000)
+    broker.create_topic("t", compacted=True, delete_retention_ms=100)
+    broker.append("t", 0, [None], keys=[b"old"], timestamp_ms=899)
+    broker.append("t", 0, [None], keys=[b"young"], timestamp_ms=901)
+    broker.compact("t")
+    records = broker.read("t", 0, 0)
+    assert records is not None
+    assert records.keys is not None
+    assert records.keys.to_pylist() == [b"young"]
     broker.close()
 
 

@@ -14,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import OffsetOutOfRange
+from sqlengine.broker.packing import COMPRESSIONS, Compression
 
-VALUES = st.lists(st.one_of(st.none(), st.binary(max_size=40)), max_size=6)
+VALUES = st.lists(st.one_of(st.none(), st.binary(max_size=40), st.just(bytes(300))), max_size=6)
 SHARDS = st.integers(0, 1)
 KEYS = st.sampled_from([b"", b"a", b"b", b"c"])
 
@@ -47,14 +48,18 @@ class BrokerMachine(RuleBasedStateMachine):
         self.lives = 0
         self.now = 0
 
-    @initialize(compacted=st.booleans(), segment_bytes=st.sampled_from([200, 500, 5000]))
-    def create(self, compacted: bool, segment_bytes: int) -> None:
+    @initialize(
+        compacted=st.booleans(), segment_bytes=st.sampled_from([200, 500, 5000]), packed=st.sampled_from(COMPRESSIONS)
+    )
+    def create(self, compacted: bool, segment_bytes: int, packed: Compression) -> None:
         self.compacted = compacted
         self.segment_bytes = segment_bytes
         self.models = [Model(), Model()]
         self.commits: dict[int, int] = {}
         self.broker = self.open()
-        self.broker.create_topic("t", 2, compacted=compacted, retention_ms=None if compacted else 30)
+        self.broker.create_topic(
+            "t", 2, compacted=compacted, retention_ms=None if compacted else 30, compression=packed
+        )
 
     def open(self) -> EmbeddedBroker:
         return EmbeddedBroker(self.root / str(self.lives), clock=lambda: self.now, segment_bytes=self.segment_bytes)
@@ -188,6 +193,9 @@ class BrokerMachine(RuleBasedStateMachine):
                 shard_rows = {row.key: row.value for row in model.rows}
                 latest |= {key: value for key, value in shard_rows.items() if value is not None}
             assert self.broker.read_latest("t") == latest
+            for key in (b"", b"a", b"b", b"c"):
+                found = self.broker.lookup("t", key)
+                assert (None if found is None else found.value) == latest.get(key)
 
     def teardown(self) -> None:
         if hasattr(self, "broker"):

@@ -115,8 +115,8 @@ def test_a_batch_within_a_torn_payload_is_no_batch(folder: Path) -> None:
 def test_another_format_is_refused_with_the_remedy(folder: Path) -> None:
     path, _ = write_log(folder)
     content = path.read_bytes()
-    path.write_bytes(content[:8] + b"\x02" + content[9:])
-    with pytest.raises(UnknownFormat, match="has format 2, this version reads format 1") as error:
+    path.write_bytes(content[:8] + b"\x07" + content[9:])
+    with pytest.raises(UnknownFormat, match="has format 7, this version reads format 2") as error:
         EmbeddedBroker(folder)
     assert error.value.hint
     path.write_bytes(content)
