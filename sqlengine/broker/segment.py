@@ -7,7 +7,7 @@ import mmap
 import os
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,8 +109,8 @@ class Segment:
         if durable:
             self._disk.sync_folder(path.parent)
 
-    def write(self, parts: tuple[bytes, bytes], *, durable: bool) -> int:
-        """Writes a batch behind the tail and returns its size. When that fails nothing of it stays; raises OSError."""
+    def write(self, parts: Sequence[bytes], *, durable: bool) -> int:
+        """Writes batches behind the tail and returns their size. When that fails nothing of it stays; raises OSError."""
         position, fd = self.tail.size, self._file()
         try:
             size = _write_all(self._disk, fd, parts, position)
@@ -252,7 +252,7 @@ class Segment:
         return self.index
 
 
-def _write_all(disk: Disk, fd: int, parts: list[bytes] | tuple[bytes, bytes], position: int) -> int:
+def _write_all(disk: Disk, fd: int, parts: Sequence[bytes], position: int) -> int:
     size = sum(map(len, parts))
     done = disk.pwritev(fd, parts, position)
     if done < size:  # a full disk takes a part and refuses the rest

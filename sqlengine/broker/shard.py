@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,7 @@ from sqlengine.broker.segment import Segment, Tail
 from sqlengine.disk import MACHINE, Disk
 
 T = TypeVar("T")
+_MOST_AT_ONCE = 256  # one call of the system takes 1024 parts, and a batch has two
 
 
 class Options(NamedTuple):
@@ -36,6 +38,22 @@ class Options(NamedTuple):
     durable: bool
     synced: bool
     disk: Disk = MACHINE
+
+
+class Queued:
+    """An append that waits for its turn: then it has been `appended`, or there is an `error`."""
+
+    __slots__ = ("appended", "epoch", "error", "length", "name", "payload", "timestamp", "writer")
+
+    def __init__(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> None:
+        self.payload = payload
+        self.timestamp = timestamp
+        self.writer = writer
+        self.epoch = epoch
+        self.name = writer.encode() if writer else b""
+        self.length = payload.length(self.name)
+        self.appended: Appended | None = None
+        self.error: BaseException | None = None
 
 
 class ShardLog:
@@ -48,6 +66,7 @@ class ShardLog:
         self.options = options
         self.maintenance = threading.RLock()  # held by what removes or replaces segments
         self._append_lock = threading.Lock()
+        self._queue: deque[Queued] = deque()
         self._sync_lock = threading.Lock()
         self._closed = False
         self._segments = _open_segments(folder, options)
@@ -86,34 +105,75 @@ class ShardLog:
         return self._writers.get(writer)
 
     def append(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> Appended:
-        name = writer.encode() if writer else b""
+        """Whoever comes first writes, and syncs once, what all have queued up meanwhile."""
+        mine = Queued(payload, timestamp, writer, epoch)
+        self._queue.append(mine)
         with self._append_lock:
+            while mine.appended is None and mine.error is None:
+                self._append_queued([self._queue.popleft() for _ in range(min(len(self._queue), _MOST_AT_ONCE))])
+        if mine.appended is None:
+            raise mine.error or BrokerError(f"cannot write to {self.where}")
+        return mine.appended
+
+    def _append_queued(self, queued: list[Queued]) -> None:
+        try:
             self._require_open()
-            if writer and self._writers.get(writer, NO_EPOCH) >= epoch:
-                return Appended(self.end, self.end, duplicate=True)
-            try:
-                segment = self._segment_for(payload.length(name))
-                base = segment.tail.next_offset
-                behind = base + payload.rows
-                batch = seal(payload, segment.mark, base, behind, timestamp, name, epoch)
-                size = segment.write(batch, durable=self.options.durable)
-            except OSError as error:
-                raise cannot_write(self.where, error) from error
-            if writer:
-                self._writers[writer] = epoch
-            segment.advance(base, size, behind, timestamp)
-            return Appended(base, behind)
+            group: list[Queued] = []
+            size = 0
+            for item in queued:
+                known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                last = self._segments[-1]
+                full = last.tail.size + size + item.length > self.options.segment_bytes
+                if group and (known or full or any(item.writer == other.writer for other in group if other.writer)):
+                    self._write_group(group)
+                    group, size = [], 0
+                    known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                if known:
+                    item.appended = Appended(self.end, self.end, duplicate=True)
+                elif not (full and last.tail.size > last.start) or self._rolled_for(item):
+                    group.append(item)
+                    size += item.length
+            if group:
+                self._write_group(group)
+        except BaseException as error:
+            for item in queued:
+                if item.appended is None and item.error is None:
+                    item.error = error
+            if not isinstance(error, BrokerError):
+                raise
+
+    def _rolled_for(self, item: Queued) -> bool:
+        try:
+            self._roll(self._segments[-1])
+        except OSError as error:
+            item.error = cannot_write(self.where, error)
+        return item.error is None
+
+    def _write_group(self, group: list[Queued]) -> None:
+        """Writes the batches behind the tail, all or none."""
+        segment = self._segments[-1]
+        base = segment.tail.next_offset
+        parts: list[bytes] = []
+        for item in group:
+            behind = base + item.payload.rows
+            parts += seal(item.payload, segment.mark, base, behind, item.timestamp, item.name, item.epoch)
+            base = behind
+        try:
+            segment.write(parts, durable=self.options.durable)
+        except OSError as error:
+            for item in group:
+                item.error = cannot_write(self.where, error)
+            return
+        for item in group:
+            base = segment.tail.next_offset
+            if item.writer is not None:
+                self._writers[item.writer] = item.epoch
+            segment.advance(base, item.length, base + item.payload.rows, item.timestamp)
+            item.appended = Appended(base, base + item.payload.rows)
 
     def _require_open(self) -> None:
         if self._closed:
             raise TopicNotFound(f"topic {self.topic!r} was deleted, or the broker is closed")
-
-    def _segment_for(self, length: int) -> Segment:
-        """The segment that takes a batch of `length` bytes."""
-        last = self._segments[-1]
-        if last.tail.size > last.start and last.tail.size + length > self.options.segment_bytes:
-            return self._roll(last)
-        return last
 
     def _roll(self, last: Segment) -> Segment:
         state = State(last.tail.next_offset, last.tail.max_timestamp, dict(self._writers))
