@@ -88,6 +88,16 @@ class TopicInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """A shard as it is now: offsets [begin, end), bytes on disk, and how many segments stand in which folders."""
+
+    begin: int
+    end: int
+    bytes: int
+    folders: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """A record that was looked up."""
 
@@ -137,6 +147,9 @@ class Broker(Protocol):
         """All topics by name, the system's included."""
 
     def topic(self, name: str) -> TopicInfo: ...
+
+    def shards(self, topic: str) -> list[ShardInfo]:
+        """The topic's shards, from 0 on."""
 
     def append(
         self,

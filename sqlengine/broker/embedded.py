@@ -12,7 +12,8 @@ from typing import Unpack
 import msgspec
 
 from sqlengine.broker import compaction, retention
-from sqlengine.broker.base import Appended, Column, Found, Records, TopicInfo, TopicOptions, check_topic_name
+from sqlengine.broker.base import Appended, Column, Found, Records, ShardInfo, TopicInfo, TopicOptions, check_topic_name
+from sqlengine.broker.chain import Options
 from sqlengine.broker.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
 from sqlengine.broker.coordinator import Coordinator, Group
@@ -23,8 +24,16 @@ from sqlengine.broker.lock import FolderLock
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 from sqlengine.broker.packing import Compression
 from sqlengine.broker.reading import Batches, Limits
-from sqlengine.broker.shard import Options, ShardLog
-from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
+from sqlengine.broker.shard import ShardLog
+from sqlengine.broker.topics import (
+    Definition,
+    Topic,
+    check_definition,
+    create_topic,
+    empty_trash,
+    open_topics,
+    remove_topic,
+)
 from sqlengine.broker.waking import Arrivals, Flusher
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.durability import Fsync
@@ -76,7 +85,7 @@ class EmbeddedBroker:
 
     def _open(self) -> dict[str, Topic]:
         disk = self._options.disk
-        disk.remove_folder(self._trash)
+        empty_trash(self._trash, disk)
         for folder in (self._parent, self._trash):
             disk.make_folder(folder, parents=True, mode=0o700)
         return open_topics(self._parent, self._options)
@@ -142,6 +151,21 @@ class EmbeddedBroker:
                 raise cannot_write(f"topic {name!r}", error) from error
             return topic.info()
 
+    def move_shard(self, topic: str, shard: int, folder: Path, *, data: bool = False) -> None:
+        """Puts what comes into a shard from now on below `folder` (absolute, on any disk); with `data` also what is there.
+
+        Offsets stay, and whoever reads or appends goes on meanwhile. The folder must be there at each start."""
+        if not folder.is_absolute():
+            raise BrokerError(f"the folder {str(folder)!r} is not absolute", hint="write it from / on")
+        with self._definitions:
+            known = self._topic(topic)
+            try:
+                known.move(shard, folder)
+            except OSError as error:
+                raise cannot_write(f"folder {str(folder)!r}", error) from error
+        if data:
+            known.log(shard).bring()
+
     def delete_topic(self, name: str) -> None:
         with self._definitions:
             topic = self._topic(name)
@@ -156,6 +180,9 @@ class EmbeddedBroker:
 
     def topic(self, name: str) -> TopicInfo:
         return self._topic(name).info()
+
+    def shards(self, topic: str) -> list[ShardInfo]:
+        return [log.info() for log in self._topic(topic).logs]
 
     def _topic(self, name: str) -> Topic:
         topic = self._topics.get(name)

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar, Unpack
 
 import msgspec
 
-from sqlengine.broker.base import Appended, Column, Found, Records, TopicInfo, TopicOptions
+from sqlengine.broker.base import Appended, Column, Found, Records, ShardInfo, TopicInfo, TopicOptions
 from sqlengine.broker.codec import compress, encode
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.latest import latest
@@ -44,6 +44,7 @@ from sqlengine.broker.wire import (
     OffsetForTime,
     Read,
     Request,
+    Shards,
     Sync,
     Topics,
     Wait,
@@ -65,6 +66,7 @@ _FOUND: msgspec.msgpack.Decoder[Found | None] = msgspec.msgpack.Decoder(Found | 
 _OFFSETS = msgspec.msgpack.Decoder(dict[int, int])
 _TOPIC = msgspec.msgpack.Decoder(TopicInfo)
 _TOPICS = msgspec.msgpack.Decoder(list[TopicInfo])
+_SHARDS = msgspec.msgpack.Decoder(list[ShardInfo])
 _APPENDED = msgspec.msgpack.Decoder(Appended)
 _BATCHES: msgspec.msgpack.Decoder[Batches | None] = msgspec.msgpack.Decoder(Batches | None)
 _MEMBERSHIP = msgspec.msgpack.Decoder(Membership)
@@ -110,6 +112,9 @@ class RemoteBroker:
 
     def topic(self, name: str) -> TopicInfo:
         return self._ask(GetTopic(name), _TOPIC)
+
+    def shards(self, topic: str) -> list[ShardInfo]:
+        return self._ask(Shards(topic), _SHARDS)
 
     def append(
         self,

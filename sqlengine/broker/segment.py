@@ -19,6 +19,7 @@ from sqlengine.broker.head import Head, State, new_head, read_head
 from sqlengine.disk import Disk
 
 INDEX_BYTES = 64 << 10
+_COPY_BYTES = 1 << 20
 
 
 class Tail(NamedTuple):
@@ -135,6 +136,22 @@ class Segment:
     def cut(self, size: int) -> None:
         """Removes what stands behind `size` bytes. Readers have not seen it."""
         self._disk.truncate(self._file(), size)
+
+    def copy(self, path: Path) -> Segment:
+        """The same segment, which nobody writes to any more, in another place. Raises OSError and leaves nothing there."""
+        fresh = Segment(path.with_suffix(".tmp"), Head(self.state, self.mark, self.start, self.version), self._disk)
+        view = memoryview(self.buffer())[: self.tail.size]
+        try:
+            fresh._fd = self._disk.open(fresh.path, make=True, empty=True)
+            for position in range(0, len(view), _COPY_BYTES):
+                _write_all(self._disk, fresh._fd, [bytes(view[position : position + _COPY_BYTES])], position)
+            fresh.publish(path, durable=True)
+        except OSError:
+            fresh.remove()
+            raise
+        fresh.close()
+        fresh.tail, fresh.index = self.tail, self.index
+        return fresh
 
     def sync(self) -> None:
         """Returns when all batches are on disk."""

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable
-from itertools import pairwise
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from sqlengine.broker.base import Appended, Records
+from sqlengine.broker.base import Appended, Records, ShardInfo
+from sqlengine.broker.chain import Options, open_chain
 from sqlengine.broker.codec import NO_EPOCH, Parts, Payload, decode, seal
 from sqlengine.broker.errors import (
     BrokerError,
     TopicNotFound,
     cannot_write,
-    corrupt_segment,
     offset_out_of_range,
 )
-from sqlengine.broker.head import FORMAT, State, file_base, file_generation, file_name
+from sqlengine.broker.head import FORMAT, State, file_generation, file_name
 from sqlengine.broker.reading import Batches, Limits, read_batches, read_range
 from sqlengine.broker.recovery import recover
-from sqlengine.broker.segment import Segment, Tail
-from sqlengine.disk import MACHINE, Disk
+from sqlengine.broker.segment import Segment
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 256  # one call of the system takes 1024 parts, and a batch has two
-
-
-class Options(NamedTuple):
-    """`durable`: an append returns when it is on disk. `synced`: a file is on disk before the next one begins."""
-
-    segment_bytes: int
-    durable: bool
-    synced: bool
-    disk: Disk = MACHINE
 
 
 class Queued:
@@ -59,17 +48,17 @@ class Queued:
 class ShardLog:
     """One shard. Appends take turns; reads take no lock: they see the segments and tails as last published."""
 
-    def __init__(self, topic: str, shard: int, folder: Path, options: Options) -> None:
+    def __init__(self, topic: str, shard: int, folders: Sequence[Path], options: Options) -> None:
         self.topic = topic
         self.shard = shard
-        self.folder = folder
+        self._folders = tuple(folders)
         self.options = options
         self.maintenance = threading.RLock()  # held by what removes or replaces segments
         self._append_lock = threading.Lock()
         self._queue: deque[Queued] = deque()
         self._sync_lock = threading.Lock()
         self._closed = False
-        self._segments = _open_segments(folder, options)
+        self._segments = open_chain(folders, options)
         self._writers = recover(self._segments[-1])
         if self._segments[-1].version < FORMAT:
             self._roll(self._segments[-1])
@@ -79,6 +68,11 @@ class ShardLog:
         """The files of an empty shard."""
         options.disk.make_folder(folder, mode=0o700)
         Segment.create(folder / file_name(0), State(0), options.disk, durable=options.synced).close()
+
+    @property
+    def folder(self) -> Path:
+        """Where new segments go: the last of the shard's folders."""
+        return self._folders[-1]
 
     @property
     def where(self) -> str:
@@ -100,6 +94,12 @@ class ShardLog:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(segment.tail.size for segment in self._segments)
+
+    def info(self) -> ShardInfo:
+        segments = self._segments
+        folders = Counter(str(segment.path.parent) for segment in segments)
+        size = sum(segment.tail.size for segment in segments)
+        return ShardInfo(segments[0].base, segments[-1].tail.next_offset, size, dict(folders))
 
     def last_epoch(self, writer: str) -> int | None:
         return self._writers.get(writer)
@@ -201,6 +201,33 @@ class ShardLog:
                 raise cannot_write(self.where, error) from error
             return self._segments[:-1]
 
+    def move_to(self, folder: Path) -> None:
+        """From now on new segments go to `folder`. Raises BrokerFull or BrokerError, changing nothing."""
+        with self._append_lock:
+            self._require_open()
+            before = self._folders
+            self._folders = (*before, folder)
+            try:
+                self._roll(self._segments[-1])
+            except OSError as error:
+                self._folders = before
+                raise cannot_write(self.where, error) from error
+
+    def bring(self) -> None:
+        """Moves the segments that stand elsewhere to the last folder, one after the other. Readers notice nothing, and
+        after a death on the way each stands in one of the two places."""
+        with self.maintenance:
+            for segment in self._segments[:-1]:
+                if segment.path.parent == self.folder:
+                    continue
+                try:
+                    moved = segment.copy(self.folder / segment.path.name)
+                except OSError as error:
+                    raise cannot_write(self.where, error) from error
+                with self._append_lock:
+                    self._segments = tuple(moved if s is segment else s for s in self._segments)
+                self._remove((segment,))
+
     def read(self, offset: int, limits: Limits) -> Records | None:
         return self._reading(offset, limits, lambda s: read_range(self.topic, self.shard, s, offset, limits))
 
@@ -299,45 +326,3 @@ def _first_row_since(parts: Parts, base: int, timestamp: int) -> int:
     if parts.offsets is None or parts.timestamps is None:
         return base
     return int(parts.offsets[int(np.argmax(parts.timestamps >= timestamp))])
-
-
-def _open_segments(folder: Path, options: Options) -> tuple[Segment, ...]:
-    disk = options.disk
-    for unfinished in _files(folder, ".tmp", disk):
-        disk.remove(unfinished)
-    segments: list[Segment] = []
-    torn: Path | None = None
-    for path in _current_files(folder, disk):
-        segment = Segment.open(path, disk)
-        if segment is None:
-            torn = path
-        elif torn is not None:
-            raise corrupt_segment(torn, 0, file_base(torn), "it ends within its head, and later files follow")
-        elif segments and segment.base < (segments[-1].state.covers or 0):
-            segment.remove()  # compaction was interrupted after its result had its name
-        else:
-            segments.append(segment)
-    if torn is not None:
-        disk.remove(torn)  # only a power loss leaves such a file, in a mode that promises nothing then
-    if not segments:
-        base = file_base(torn) if torn is not None else 0
-        segments = [Segment.create(folder / file_name(base), State(base), disk, durable=options.synced)]
-    for segment, following in pairwise(segments):
-        size = disk.size(segment.path)
-        segment.tail = Tail(following.base, size, following.state.max_timestamp)
-    return tuple(segments)
-
-
-def _files(folder: Path, ending: str, disk: Disk) -> list[Path]:
-    return [folder / name for name in disk.names(folder) if name.endswith(ending)]
-
-
-def _current_files(folder: Path, disk: Disk) -> list[Path]:
-    """The segment files in order; of those with the same base the compacted one, the others are removed."""
-    newest: dict[int, Path] = {}
-    for path in sorted(_files(folder, ".seg", disk), key=file_generation):
-        replaced = newest.get(file_base(path))
-        if replaced is not None:
-            disk.remove(replaced)
-        newest[file_base(path)] = path
-    return [newest[base] for base in sorted(newest)]

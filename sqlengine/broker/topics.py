@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from sqlengine.broker.base import Found, TopicInfo
+from sqlengine.broker.chain import Options
 from sqlengine.broker.errors import BrokerError, CorruptSegment, unknown_format
 from sqlengine.broker.lookup import KeyIndex
 from sqlengine.broker.packing import COMPRESSIONS, Compression
-from sqlengine.broker.shard import Options, ShardLog
+from sqlengine.broker.shard import ShardLog
 from sqlengine.disk import Disk
 
 FORMAT = 1
@@ -22,7 +24,7 @@ _MIN_SEGMENT_BYTES = 64 << 10
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What `create_topic` was told."""
+    """What `create_topic` was told, and by shard the folders that it was moved to since, absolute, the latest last."""
 
     name: str
     shards: int
@@ -32,7 +34,12 @@ class Definition(msgspec.Struct, frozen=True):
     delete_retention_ms: int | None = None
     max_bytes: int | None = None
     compression: Compression = "none"
+    places: dict[int, tuple[str, ...]] = {}
     format: int = FORMAT
+
+    def folders(self, folder: Path, shard: int) -> list[Path]:
+        """The folders of a shard of the topic in `folder`."""
+        return [folder / str(shard), *map(Path, self.places.get(shard, ()))]
 
 
 class Topic:
@@ -45,7 +52,8 @@ class Topic:
         self._options = options
         options = _for_topic(definition, options)
         self.logs = [
-            ShardLog(definition.name, shard, folder / str(shard), options) for shard in range(definition.shards)
+            ShardLog(definition.name, shard, definition.folders(folder, shard), options)
+            for shard in range(definition.shards)
         ]
         self._indexes: list[KeyIndex] = []
 
@@ -73,6 +81,23 @@ class Topic:
         self.definition = definition
         for log in self.logs:
             log.options = _for_topic(definition, self._options)
+
+    def move(self, shard: int, to: Path) -> None:
+        """New records of a shard go to a folder below `to` from now on. Raises OSError and BrokerError."""
+        log, disk = self.log(shard), self.disk
+        folder = to / f"{self.definition.name}-{shard}-{disk.random(8).hex()}"
+        disk.make_folder(folder, parents=True, mode=0o700)
+        if self._options.synced:
+            disk.sync_folder(to)
+        before = self.definition
+        places = before.places | {shard: (*before.places.get(shard, ()), str(folder))}
+        self.alter(msgspec.structs.replace(before, places=places))
+        try:
+            log.move_to(folder)
+        except BrokerError:
+            self.alter(before)
+            disk.remove_folder(folder)
+            raise
 
     @property
     def size(self) -> int:
@@ -167,7 +192,22 @@ def remove_topic(topic: Topic, trash: Path) -> None:
     target = _unused(trash, disk)
     disk.rename(topic.folder, target)
     disk.sync_folder(topic.folder.parent)
+    _remove_places(topic.definition, disk)
     disk.remove_folder(target)
+
+
+def empty_trash(trash: Path, disk: Disk) -> None:
+    """Removes what deletions and creations left that were interrupted."""
+    for name in disk.names(trash):
+        with suppress(OSError, BrokerError):  # what has no definition was never a topic
+            _remove_places(_read_definition(trash / name / _DEFINITION, disk), disk)
+    disk.remove_folder(trash)
+
+
+def _remove_places(definition: Definition, disk: Disk) -> None:
+    for folders in definition.places.values():
+        for folder in folders:
+            disk.remove_folder(Path(folder))
 
 
 def _unused(trash: Path, disk: Disk) -> Path:

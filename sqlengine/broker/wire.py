@@ -88,6 +88,13 @@ class GetTopic(Request, frozen=True):
         return broker.topic(self.topic)
 
 
+class Shards(Request, frozen=True):
+    topic: str
+
+    def answer(self, broker: Served) -> object:
+        return broker.shards(self.topic)
+
+
 class Append(Request, frozen=True):
     topic: str
     shard: int
@@ -253,6 +260,7 @@ AnyRequest: TypeAlias = (
     | DeleteTopic
     | Topics
     | GetTopic
+    | Shards
     | Append
     | Read
     | Lookup

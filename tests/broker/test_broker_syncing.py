@@ -1,0 +1,78 @@
+"""Appends that wait for the disk are written together: one sync for all that came while it was busy."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from pathlib import Path
+
+import pytest
+
+from sqlengine.broker.base import Appended
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.errors import BrokerError
+from sqlengine.disk import MACHINE, MachineDisk
+from tests.support import PATIENCE_S, eventually
+
+
+class SlowDisk(MachineDisk):
+    """Syncs when it is told to."""
+
+    def __init__(self) -> None:
+        self.syncs = 0
+        self.go = threading.Event()
+        self.fails = False
+
+    def sync(self, file: int) -> None:  # type: ignore[override]
+        self.syncs += 1
+        assert self.go.wait(PATIENCE_S)
+        if self.fails:
+            raise OSError(errno.EIO, "Input/output error")
+        MACHINE.sync(file)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_waits_is_written_with_the_others(folder: Path, fails: bool) -> None:
+    disk = SlowDisk()
+    disk.go.set()
+    broker = EmbeddedBroker(folder, fsync="epoch", disk=disk)
+    broker.create_topic("t")
+    disk.go.clear()
+    disk.syncs = 0
+    done: dict[int, Appended] = {}
+    refused: list[str] = []
+
+    def append(number: int) -> None:
+        try:
+            done[number] = broker.append(
+                "t", 0, [b"%d" % number] * 2, timestamp_ms=0, writer=str(number % 6), epoch=number // 6
+            )
+        except BrokerError as error:
+            refused.append(error.message)
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(9)]
+    threads[0].start()
+    eventually(lambda: disk.syncs == 1)
+    for number, thread in enumerate(threads[1:], 1):
+        thread.start()
+        eventually(lambda expected=number: len(broker._log("t", 0)._queue) == expected)  # type: ignore[misc]
+    assert broker.end_offset("t", 0) == 0  # what is not on disk is not there yet
+    disk.fails = fails
+    disk.go.set()
+    for thread in threads:
+        thread.join()
+    if fails:
+        assert done == {}
+        assert len(refused) == 9
+        assert set(refused) == {"cannot write to topic 't' shard 0"}
+        disk.fails = False
+        append(3)
+        assert broker.end_offset("t", 0) == 2
+    else:
+        # The first alone, then the others at once, but for the second epochs of writers 0, 1 and 2.
+        assert disk.syncs <= 4
+        assert sorted(a.first_offset for a in done.values()) == list(range(0, 18, 2))
+        records = broker.read("t", 0, 0)
+        assert records is not None
+        assert [records.values[a.first_offset].as_py() for a in done.values()] == [b"%d" % n for n in done]
+    broker.close()
