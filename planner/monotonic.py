@@ -11,6 +11,7 @@ from planner.logical import (
     AggregateCall,
     AssignWatermark,
     Filter,
+    GlobalAggregate,
     GroupAggregate,
     IntervalJoin,
     Join,
@@ -65,6 +66,8 @@ def courses(plan: LogicalPlan) -> Courses:
             return _projected(plan)
         case Filter():
             return _filtered(plan)
+        case GlobalAggregate():
+            return courses(plan.as_one)
         case GroupAggregate():
             return _aggregated(plan)
         case Join():

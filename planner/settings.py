@@ -23,6 +23,7 @@ LATE_FIRE: Final = "table.exec.emit.late-fire"
 ALLOW_LATENESS: Final = "table.exec.emit.allow-lateness"
 LATE_ROWS: Final = "job.late-rows"
 LATE_TABLE: Final = "job.late-rows.table"
+AGG_PHASES: Final = "table.optimizer.agg-phase-strategy"
 RUNTIME_MODE: Final = "execution.runtime-mode"
 
 P = TypeVar("P", bound=LogicalPlan)
@@ -37,6 +38,9 @@ _UNITS = {
 _DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
+AGG_STRATEGIES: Final = ("AUTO", "ONE_PHASE", "TWO_PHASE")
+
+
 def configured(plan: P, settings: Mapping[str, str]) -> P:
     """The plan with mini-batch, the time to live of state, the cleaning of joins by time, silent sources and what becomes
     of late rows as the settings say; in batch mode none of them has a meaning. PlanError for a wrong value."""
@@ -45,6 +49,7 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
     row_by_row = not flag(settings, MINI_BATCH, default=True)
     ttl_ms = duration_ms(settings, STATE_TTL)
     cleanup_ms, idle_ms = duration_ms(settings, CLEANUP), duration_ms(settings, SOURCE_IDLE)
+    one_of(settings, AGG_PHASES, AGG_STRATEGIES)
     tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
 
     def set_up(node: LogicalPlan) -> LogicalPlan:

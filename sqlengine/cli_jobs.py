@@ -205,8 +205,10 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, script_library(Path(scratch), file) as library:
         bound = bind_job(JobText(name, text, file), with_entry_points(Catalog(), library), {}, library)
     if output == "json":
-        return json.dumps(explain_sinks_json(bound.plans, bound.disabled, None, name), ensure_ascii=False)
-    return explain_sinks(bound.plans, bound.disabled, None, name)
+        return json.dumps(
+            explain_sinks_json(bound.plans, bound.disabled, None, name, bound.settings), ensure_ascii=False
+        )
+    return explain_sinks(bound.plans, bound.disabled, None, name, bound.settings)
 
 
 @click.command(short_help="List all jobs, or show one with its text.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from planner.optimizer import optimize
 from planner.physical import PhysicalPlan, lower
 from planner.rule_sets import RulesPlan
 from planner.scalar import Call, walk
+from planner.two_phases import split_aggregates
 from sqlengine.side_outputs import with_late_rows
 from udf.user import is_user
 
@@ -21,21 +22,32 @@ _REPEATED = (
     "after a crash, rows of the last epoch may be computed again, with other values of {}, which is not deterministic:\n"
     "what left before the crash is not taken back"
 )
+_PHASES = (
+    "a part before the exchange and the rest behind it ('table.optimizer.agg-phase-strategy'); where everything runs in\n"
+    "one process nothing is exchanged, and these are aggregates in one phase:"
+)
 # JSON as json.dumps takes it.
 Json: TypeAlias = dict[str, object]
 
 
 def explain_sinks(
-    plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None = None, job: str = ""
+    plans: Sequence[LogicalPlan],
+    disabled: frozenset[str],
+    graph: Graph | None = None,
+    job: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> str:
     """All steps as text: after binding, after each pass that changed something, merged, cut, and what runs."""
     parts = []
     for plan in plans:
         parts += [f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)]
-    merged = merged_with(plans, disabled, graph, job)
+    merged = merged_with(plans, disabled, graph, job, settings)
     parts.append(f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}")
     parts.append("== stages ==\n" + "\n".join(_stage_text(s) for s in cut(merged)))
     parts.append("== operators ==\n" + _physical_text(lower(merged), job))
+    two = {str(n.label): None for p in plans for n in split_aggregates(p, settings or {})}
+    if two:
+        parts.append(f"== on Spark, in two phases ==\n{_PHASES}\n" + "\n".join(f"GroupAggregate {n}" for n in two))
     varying = varying_functions(plans)
     if varying:
         parts.append(f"== at least once ==\n{_REPEATED.format(', '.join(varying))}")
@@ -43,10 +55,14 @@ def explain_sinks(
 
 
 def explain_sinks_json(
-    plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None = None, job: str = ""
+    plans: Sequence[LogicalPlan],
+    disabled: frozenset[str],
+    graph: Graph | None = None,
+    job: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> Json:
     """The same for programs."""
-    merged = merged_with(plans, disabled, graph, job)
+    merged = merged_with(plans, disabled, graph, job, settings)
     mine = [merged.nodes[i] for i in merged.jobs.get(job, ())]
     return {
         "at_least_once": varying_functions(plans),
@@ -94,14 +110,20 @@ def _within(call: Call, calls: list[Call]) -> list[Call]:
     return [c for c in calls if any(c is n for n in below)]
 
 
-def merged_with(plans: Sequence[LogicalPlan], disabled: frozenset[str], graph: Graph | None, job: str) -> Graph:
+def merged_with(
+    plans: Sequence[LogicalPlan],
+    disabled: frozenset[str],
+    graph: Graph | None,
+    job: str,
+    settings: Mapping[str, str] | None = None,
+) -> Graph:
     """The graph as it would be with these plans as the job."""
     sinks = []
     for place, plan in enumerate(plans):
         optimised = optimize(plan, disabled=disabled)
         assert isinstance(optimised, Sink)
         sinks.append(replace(optimised, job=job, place=place))
-    return merge(graph or Graph(), {job: with_late_rows(sinks, {})})
+    return merge(graph or Graph(), {job: with_late_rows(sinks, settings or {})})
 
 
 def _graph_text(graph: Graph, job: str) -> str:

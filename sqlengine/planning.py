@@ -57,10 +57,11 @@ class PlannedJob:
 
 @dataclass(frozen=True)
 class BoundJob:
-    """A job's INSERTs before any pass, and the passes that it switches off."""
+    """A job's INSERTs before any pass, the passes that it switches off, and what else it sets."""
 
     plans: tuple[Sink, ...]
     disabled: frozenset[str]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> PlannedJob:
@@ -77,7 +78,7 @@ def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], librar
 def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> BoundJob:
     """Parses and binds one job, for EXPLAIN."""
     script = _run(job, catalog, settings, library)
-    return BoundJob(tuple(script.bound), disabled_passes(script.settings))
+    return BoundJob(tuple(script.bound), disabled_passes(script.settings), script.settings)
 
 
 def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> Script:

@@ -289,7 +289,7 @@ class Session:
             bound = self._bound(self._split(told) if isinstance(told, CreateTable) else told)
         finally:
             self.catalog = held
-        text = explain_sinks(bound, disabled_passes(self.settings))
+        text = explain_sinks(bound, disabled_passes(self.settings), settings={MINI_BATCH: "false", **self.settings})
         self._table(number, one_column("result", [text]))
 
     def _show(self, statement: Show | ShowCreate | Describe) -> Batch:

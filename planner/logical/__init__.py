@@ -16,6 +16,7 @@ from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, 
 from planner.logical.ranks import Frame, Materialize, Over, OverCall, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
+from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate
 from planner.logical.window_rows import WindowJoin, WindowRank
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Tumble, Window
 from planner.logical.windows import (
@@ -30,6 +31,7 @@ from planner.logical.windows import (
 
 __all__ = [
     "LATE_COLUMNS",
+    "ROWS",
     "WINDOW_COLUMNS",
     "AggregateCall",
     "Aligned",
@@ -43,6 +45,7 @@ __all__ = [
     "Filter",
     "Frame",
     "FromChangelog",
+    "GlobalAggregate",
     "GroupAggregate",
     "Hop",
     "IntervalJoin",
@@ -50,6 +53,7 @@ __all__ = [
     "JoinKind",
     "LateRows",
     "LateTarget",
+    "LocalAggregate",
     "LogicalPlan",
     "LookupJoin",
     "MatchRecognize",

@@ -13,10 +13,12 @@ from planner.logical import (
     DropUpdateBefore,
     EmittingAggregate,
     FromChangelog,
+    GlobalAggregate,
     GroupAggregate,
     IntervalJoin,
     Join,
     LateRows,
+    LocalAggregate,
     LogicalPlan,
     LookupJoin,
     MatchRecognize,
@@ -74,6 +76,7 @@ from sqlengine.operators.set_operation import SetOperationOperator
 from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.temporal_join import TemporalJoinOperator
 from sqlengine.operators.temporal_sort import TemporalSortOperator
+from sqlengine.operators.two_phases import GlobalAggregateOperator, LocalAggregateOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.updating_rank import UpdatingRankOperator
 from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
@@ -166,6 +169,8 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns, _owner(node))),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),
+        _entry(LocalAggregate, lambda plan, node: LocalAggregateOperator(plan, _owner(node))),
+        _entry(GlobalAggregate, lambda plan, node: GlobalAggregateOperator(plan, _owner(node))),
         _entry(GroupAggregate, lambda plan, node: GroupAggregateOperator(plan, _owner(node))),
         _entry(WindowAssign, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(SessionAssign, lambda plan, node: window_operator(plan, _owner(node))),

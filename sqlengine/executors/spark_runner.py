@@ -23,6 +23,7 @@ from planner.logical import Sink as SinkPlan
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
 from planner.settings import is_batch
+from planner.two_phases import in_two_phases
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
@@ -88,7 +89,8 @@ class ScriptRunner:
         _refuse_users(sinks)
         if any(s.overwrite for s in sinks):
             raise UnsupportedError("INSERT OVERWRITE is not supported on Spark", hint="leave out --on spark")
-        plan = lower(merge(Graph(), {sinks[0].job: sinks}))
+        split = [in_two_phases(s, settings) for s in sinks]
+        plan = lower(merge(Graph(), {sinks[0].job: split}))
         cut = cut_plan(plan)
         tick_s = TICK_S if _waits(cut, self._patterns) else None
         fails = settings.get("job.on-error", "fail") != "dead-letter"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from sqlengine.expressions import truth
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.distinct_values import DistinctValues, plain_function
-from sqlengine.state.columns import BoolArray
+from sqlengine.state.columns import BoolArray, SlotColumn
 from sqlengine.state.table import KeyedTable
 from udf.accumulators import empty_accumulator
 from udf.aggregates import Accumulator, Aggregate, bind_aggregate
@@ -106,6 +106,11 @@ class Accumulators:
         for i, bound in enumerate(self._bound):
             bound.merge(self._accumulator(i), slots, self._accumulator(i), others)
 
+    def merge_with(self, slots: IntArray, parts: Mapping[str, SlotColumn], others: IntArray) -> None:
+        """Adds accumulators of another place, whose `columns` are `parts`, at `others` to those at `slots` (each once)."""
+        for i, bound in enumerate(self._bound):
+            bound.merge(self._accumulator(i), slots, _of_call(parts, i), others)
+
     def merged(self, slots: IntArray, groups: IntArray, *, latest_first: bool) -> list[Vector]:
         """The value of each call over all accumulators of a group together, in their order; what is at `slots` stays as it
         is. `groups` numbers them from 0 and ascends. `latest_first`: the order is that of time, backwards."""
@@ -156,8 +161,12 @@ class Accumulators:
         )
 
     def _accumulator(self, i: int) -> Accumulator:
-        prefix, columns = f"{i}#", self._table.columns
-        return {name.removeprefix(prefix): column for name, column in columns.items() if name.startswith(prefix)}
+        return _of_call(self._table.columns, i)
+
+
+def _of_call(columns: Mapping[str, SlotColumn], i: int) -> Accumulator:
+    prefix = f"{i}#"
+    return {name.removeprefix(prefix): column for name, column in columns.items() if name.startswith(prefix)}
 
 
 def _pairwise(bound: Aggregate, made: Accumulator, groups: IntArray, rank: IntArray) -> list[Errors]:

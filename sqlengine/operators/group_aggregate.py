@@ -27,7 +27,7 @@ from sqlengine.state.table import KeyedTable
 from udf.vector import Vector, merge_errors
 
 # How many rows a key has, and when it was touched last (ms of processing time).
-_ROWS, _TOUCHED = "#rows", "#touched"
+ROWS, _TOUCHED = "#rows", "#touched"
 _NUMBER = BIGINT.with_nullable(False)
 
 
@@ -48,7 +48,7 @@ class GroupAggregateOperator:
         self._counters = context.counters
         schema = self._node.schema
         keys = Schema(tuple(schema.columns[: len(self._node.keys)]))
-        numbers = [Column(_ROWS, _NUMBER), *((Column(_TOUCHED, _NUMBER),) if self._node.ttl_ms else ())]
+        numbers = [Column(ROWS, _NUMBER), *((Column(_TOUCHED, _NUMBER),) if self._node.ttl_ms else ())]
         values = Schema((*numbers, *self._accumulators.columns))
         self._table: KeyedTable = context.table("groups", keys, values, keys.names)
         self._accumulators.attach(self._table, context.counters)
@@ -68,7 +68,7 @@ class GroupAggregateOperator:
     def _of_nothing(self, batch: Batch) -> Batch:
         """The row that there is though input has ended without any."""
         slots, _ = self._table.slots_for([], 1)
-        self._table.columns[_ROWS][slots] = 1
+        self._table.columns[ROWS][slots] = 1
         self._table.mark(slots)
         values = tuple(v.array(1) for v in self._accumulators.results(slots))
         return replace(batch.tick(self._node.schema), columns=values, num_rows=1)
@@ -79,11 +79,10 @@ class GroupAggregateOperator:
         if back is not None:
             batch, slots, back = self._known(batch, slots, back)
         touched = first_seen(slots)
-        rows = self._table.columns[_ROWS].view(np.int64)
+        rows = self._table.columns[ROWS].view(np.int64)
         existed = rows[touched] > 0
         before = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
-        self._accumulators.change(batch, slots, back, output)
-        np.add.at(rows, slots, 1 if back is None else np.where(back, -1, 1))
+        self._add(batch, slots, back, output)
         exists = rows[touched] > 0
         after = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
         if self._node.ttl_ms:
@@ -93,10 +92,16 @@ class GroupAggregateOperator:
         self._table.remove(touched[~exists])
         return result
 
+    def _add(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
+        """Adds rows to those of their keys, and takes back those of `back`."""
+        self._accumulators.change(batch, slots, back, output)
+        rows = self._table.columns[ROWS].view(np.int64)
+        np.add.at(rows, slots, 1 if back is None else np.where(back, -1, 1))
+
     def _known(self, batch: Batch, slots: IntArray, back: BoolArray) -> tuple[Batch, IntArray, BoolArray]:
         """Without the rows that take back what their key does not have."""
         held: dict[int, int] = {}
-        rows, keep = self._table.columns[_ROWS], np.ones(len(slots), np.bool_)
+        rows, keep = self._table.columns[ROWS], np.ones(len(slots), np.bool_)
         for i, (slot, takes) in enumerate(zip(slots.tolist(), back.tolist(), strict=True)):
             count = held.get(slot, int(rows[slot]))
             keep[i] = not takes or count > 0

@@ -17,7 +17,8 @@ from planner.catalog import Catalog, Table
 from planner.logical import Scan, Sink
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
-from planner.settings import configured
+from planner.settings import AGG_PHASES, configured
+from planner.two_phases import in_two_phases
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.connectors.registry import delivered
 from sqlengine.executors.build import OperatorFactory
@@ -50,9 +51,9 @@ class Fed:
         return {s: sorted({c.shard for turn in self.turns for n, c in turn if n == s}) for s in sources}
 
 
-def fed(query: str, seed: int, chunks: int, mini_batch: bool = True) -> Fed:
+def fed(query: str, seed: int, chunks: int, mini_batch: bool = True, phases: str = "ONE_PHASE") -> Fed:
     """`query` reads the tables e and f."""
-    settings = {"table.exec.mini-batch.enabled": str(mini_batch).lower()}
+    settings = {"table.exec.mini-batch.enabled": str(mini_batch).lower(), AGG_PHASES: phases}
     catalog = Catalog()
     for name in "ef":
         (created,) = parse(_TABLE.format(name))
@@ -61,7 +62,7 @@ def fed(query: str, seed: int, chunks: int, mini_batch: bool = True) -> Fed:
         catalog = catalog.put(table)
     (statement,) = parse(query)
     (bound,) = bind(statement, catalog, settings, job="proof")  # type: ignore[misc]
-    sink = optimize(configured(delivered(bound, settings), settings))
+    sink = in_two_phases(optimize(configured(delivered(bound, settings), settings)), settings)
     assert isinstance(sink, Sink)
     plan = lower(merge(Graph(), {"proof": [sink]}))
     scans = [n.id for n in plan.in_order if isinstance(n.plan, Scan)]
@@ -76,8 +77,8 @@ def raw(chunk: Chunk) -> Batch:
     return Batch(_RAW, columns, len(records), origin=chunk.shard)
 
 
-def in_one_process(case: Fed) -> Counter[str]:
-    """The rows that the embedded executor leaves."""
+def in_one_process(case: Fed, counted: Counter[str] | None = None) -> Counter[str]:
+    """The rows that the embedded executor leaves; `counted` gets what its operators have counted."""
     executor, told = EmbeddedExecutor(OperatorFactory()), Told()
     executor.switch(executor.prepare(case.plan))
     for name, shards in case.shards.items():
@@ -88,6 +89,8 @@ def in_one_process(case: Fed) -> Counter[str]:
     for name in case.shards:
         executor.push(name, empty(_RAW, watermark=MAX_WATERMARK), told.write)
     assert not executor.errors
+    for running in executor.running.values() if counted is not None else ():
+        counted.update(running.context.counters)
     return told.left()
 
 

@@ -1,0 +1,89 @@
+"""An aggregate in two steps: of the rows of a batch one for each key, before they are exchanged, and the results behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Final
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import movement as moves
+from planner.logical.aggregates import GroupAggregate
+from planner.logical.node import LogicalPlan, Names
+from planner.logical.windows import AggregateCall
+from udf.aggregates import bind_aggregate
+
+# How many rows stand behind one of these.
+ROWS: Final = "#rows"
+
+
+@dataclass(frozen=True)
+class LocalAggregate(LogicalPlan):
+    """For each batch and value of `keys` one row: the keys, how many rows there were, and what `aggregates` keep of them
+    (the columns of their accumulators, call by call, as `parts`)."""
+
+    input: LogicalPlan
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    @cached_property
+    def parts(self) -> tuple[Column, ...]:
+        return tuple(
+            Column(f"{i}#{name}", kind)
+            for i, call in enumerate(self.aggregates)
+            for name, kind in bind_aggregate(
+                call.function, () if call.argument_type is None else (call.argument_type,), retract=False
+            ).accumulators
+        )
+
+    @cached_property
+    def schema(self) -> Schema:
+        rows = Column(ROWS, BIGINT.with_nullable(False))
+        return Schema((*self.input.schema.select(self.keys), rows, *self.parts))
+
+    @property
+    def label(self) -> str:
+        return f"by {', '.join(self.keys) or 'nothing'}: {', '.join(map(str, self.aggregates)) or 'distinct'}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates))
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return frozenset(a.function for a in self.aggregates)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return frozenset(self.keys).union(*(a.columns for a in self.aggregates))
+
+    @cached_property
+    def movement(self) -> moves.Movement | None:
+        return None
+
+
+@dataclass(frozen=True)
+class GlobalAggregate(GroupAggregate):
+    """The aggregate over the rows of a `LocalAggregate`."""
+
+    whole: ClassVar[bool] = True
+
+    @property
+    def local(self) -> LocalAggregate:
+        assert isinstance(self.input, LocalAggregate)
+        return self.input
+
+    @cached_property
+    def as_one(self) -> GroupAggregate:
+        """The same in one step."""
+        return GroupAggregate(self.local.input, self.keys, self.aggregates, self.always, ttl_ms=self.ttl_ms)
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return frozenset(self.local.schema.names)
+
+    @cached_property
+    def movement(self) -> moves.Movement | None:
+        return self.as_one.movement
