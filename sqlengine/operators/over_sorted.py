@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from parser.types import BIGINT, Schema
+from parser.types import Schema
 from planner.logical import Over
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
@@ -15,27 +15,19 @@ from sqlengine.operators.changelog import (
     DELETE,
     UPDATE_AFTER,
     UPDATE_BEFORE,
+    Kinds,
     differ,
     first_seen,
     kinds_of,
     plain,
     takes_back,
 )
-from sqlengine.operators.frames import NUMBERING, aggregate, in_order, number
-from sqlengine.operators.ordering import codes
+from sqlengine.operators.ordering import sorting
+from sqlengine.operators.over_compared import Change, Compared
+from sqlengine.operators.over_folds import Folds
+from sqlengine.operators.over_runs import OverRuns
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
-
-
-@dataclass(frozen=True)
-class _Result:
-    """Rows of some partitions in order: their slots, each as often as the row is there, and a column for each call. Of a
-    sum and a mean `counts` tell of how many values: with another number of them they are told anew, as Flink does, though
-    they may be the same."""
-
-    slots: IntArray
-    columns: list[pa.Array]
-    counts: list[pa.Array]
 
 
 class OverSortedOperator:
@@ -54,7 +46,9 @@ class OverSortedOperator:
         rest, nothing = schema.select(self._rest), Schema(())
         identity, values = (nothing, rest) if self._grows else (rest, nothing)
         key = schema.select(self._node.partition)
-        self._rows = RowsTable(context, "rows", key, identity, values, self._node.partition)
+        by = sorting(self._node.order)
+        self._rows = RowsTable(context, "rows", key, identity, values, self._node.partition, by)
+        self._runs = OverRuns(self._rows, Folds(self._node.calls, by_peers=not self._node.frame.is_rows))
 
     def process(self, port: int, batch: Batch) -> Output:
         result = self._change(batch) if batch.num_rows else None
@@ -64,97 +58,72 @@ class OverSortedOperator:
 
     def _change(self, batch: Batch) -> Batch | None:
         key = [batch.column(n) for n in self._node.partition]
-        known = self._rows.groups(key, batch.num_rows)
-        before = self._evaluated(first_seen(known[known >= 0]))
-        came, gone = self._apply(batch, key)
+        came, change = self._apply(batch, key)
         groups = self._rows.groups(key, batch.num_rows)
-        after = self._evaluated(first_seen(groups[groups >= 0]))
-        result = self._tell(batch, before, after, came)
+        compared = self._runs.compared(first_seen(groups[groups >= 0]).tolist(), change)
+        result = self._tell(batch, compared, came)
+        gone: IntArray = change.slots[self._rows.table.columns[COUNT][change.slots] == 0]
+        self._runs.forget(gone)
         self._rows.drop(gone)
         return result
 
-    def _apply(self, batch: Batch, key: list[pa.Array]) -> tuple[dict[int, np.int8], IntArray]:
-        """Takes the rows into the state: the kinds of those that came by slot, and slots that nobody has any more."""
+    def _apply(self, batch: Batch, key: list[pa.Array]) -> tuple[dict[int, np.int8], Change]:
+        """Takes the rows into the state: the kinds of those that came by slot, and what has changed."""
         rest = [batch.column(n) for n in self._rest]
         back, kinds = takes_back(batch), kinds_of(batch)
-        nothing = np.empty(0, np.int64)
         if back is None:
             into = ([], rest) if self._grows else (rest, [])
             slots, _ = self._rows.put(key, *into, batch.num_rows)
-            return dict(zip(slots.tolist(), kinds, strict=True)), nothing
+            return dict(zip(slots.tolist(), kinds, strict=True)), _change_of(slots, np.empty(0, np.int64))
         come = pa.array(~back)
         slots, _ = self._rows.put([c.filter(come) for c in key], [c.filter(come) for c in rest], [], int((~back).sum()))
         away = pa.array(back)
         taken = self._rows.take([c.filter(away) for c in key], [c.filter(away) for c in rest], int(back.sum()))
         self._counters["rows_without_key"] += int((taken < 0).sum())
-        taken = np.unique(taken[taken >= 0])
-        gone: IntArray = taken[self._rows.table.columns[COUNT][taken] == 0]
-        return dict(zip(slots.tolist(), kinds[~back], strict=True)), gone
+        return dict(zip(slots.tolist(), kinds[~back], strict=True)), _change_of(slots, taken[taken >= 0])
 
-    def _evaluated(self, groups: IntArray) -> _Result:
-        members = [self._rows.slots(g) for g in groups.tolist()]
-        slots = np.concatenate([np.empty(0, np.int64), *members])
-        of = np.repeat(np.arange(len(members)), [len(m) for m in members]).astype(np.int64)
-        counts = self._rows.table.columns[COUNT][slots].astype(np.int64)
-        slots, of = np.repeat(slots, counts), np.repeat(of, counts)
-        order = self._rows.arrays([k.column for k in self._node.order], slots)
-        by = [codes(k, c) for k, c in zip(self._node.order, order, strict=True)]
-        at = np.lexsort([self._rows.table.arrivals[slots], *reversed(by), of])
-        slots = slots[at]
-        rows = in_order(of[at], [b[at] for b in by])
-        high = np.arange(len(rows)) if self._node.frame.is_rows else rows.last_peer
-        columns, counts = [], []
-        for call in self._node.calls:
-            if call.function in NUMBERING:
-                columns.append(number(call.function, rows))
-                continue
-            values = self._rows.arrays(call.arguments, slots)[0] if call.arguments else None
-            columns.append(aggregate(call, values, rows.partition, high).cast(call.type.arrow))
-            if call.function in ("SUM", "AVG"):
-                counts.append(aggregate(replace(call, function="COUNT", type=BIGINT), values, rows.partition, high))
-        return _Result(slots, columns, counts)
-
-    def _tell(self, batch: Batch, before: _Result, after: _Result, came: dict[int, np.int8]) -> Batch | None:
+    def _tell(self, batch: Batch, compared: Compared, came: dict[int, np.int8]) -> Batch | None:
         """The rows that say what has changed. Equal rows are told apart by how many of them came before."""
-        old, new = _numbered(before.slots), _numbered(after.slots)
-        places = {key: i for i, key in enumerate(new)}
-        there = {key: i for i, key in enumerate(old)}
-        told: list[tuple[int, np.int8]] = [(i, DELETE) for i, key in enumerate(old) if key not in places]
-        count = len(old)
-        stay = [(there[key], i) for i, key in enumerate(new) if key in there]
-        changed = dict(zip(stay, self._changed(before, after, stay).tolist(), strict=True))
-        for now, key in enumerate(new):
-            was = there.get(key)
-            if was is None:
-                told.append((count + now, came[key[0]]))
-            elif changed[was, now]:
-                told += [(was, UPDATE_BEFORE), (count + now, UPDATE_AFTER)]
-        return self._rows_of(batch, before, after, told) if told else None
+        rows = compared.rows
+        old, before = _numbered(rows.was)
+        new, number = _numbered(rows.now)
+        gone = np.flatnonzero(before >= rows.now[old])
+        comes = number >= rows.was[new]
+        was = (np.cumsum(rows.was) - rows.was)[new] + number  # where the same row was, if it was there
+        stays = np.flatnonzero(~comes)
+        times = np.where(comes, 1, 0)
+        times[stays] = 2 * self._changed(compared, was[stays], stays)
+        told = np.repeat(np.arange(len(new)), times)
+        first = np.cumsum(times) - times
+        kinds = np.fromiter((came.get(s, UPDATE_AFTER) for s in rows.slots[new[told]].tolist()), np.int8, len(told))
+        which = len(old) + told
+        pairs = first[times == 2]
+        kinds[pairs], kinds[pairs + 1], which[pairs] = UPDATE_BEFORE, UPDATE_AFTER, was[times == 2]
+        kinds = np.concatenate([np.full(len(gone), DELETE), kinds])
+        slots = rows.slots[np.concatenate([old[gone], new[told]])]
+        return self._rows_of(batch, compared, slots, np.concatenate([gone, which]), kinds) if len(kinds) else None
 
-    def _changed(self, before: _Result, after: _Result, stay: list[tuple[int, int]]) -> BoolArray:
-        was = pa.array([a for a, _ in stay], pa.int64())
-        now = pa.array([b for _, b in stay], pa.int64())
-        old = [c.take(was) for c in (*before.columns, *before.counts)]
-        new = [c.take(now) for c in (*after.columns, *after.counts)]
-        found: BoolArray = differ(old, new, len(stay))
-        return found
+    def _changed(self, compared: Compared, was: IntArray, now: IntArray) -> BoolArray:
+        old = [c.take(pa.array(was)) for c in compared.old]
+        new = [c.take(pa.array(now)) for c in compared.new]
+        return differ(old, new, len(now))
 
-    def _rows_of(self, batch: Batch, before: _Result, after: _Result, told: list[tuple[int, np.int8]]) -> Batch:
-        which = np.array([i for i, _ in told], np.int64)
-        kinds = np.array([k for _, k in told], np.int8)
-        slots = np.concatenate([before.slots, after.slots])[which]
-        index = pa.array(which)
-        values = [pa.concat_arrays([a, b]).take(index) for a, b in zip(before.columns, after.columns, strict=True)]
-        columns = (*self._rows.arrays(self._names, slots), *values)
+    def _rows_of(self, batch: Batch, compared: Compared, slots: IntArray, which: IntArray, kinds: Kinds) -> Batch:
+        """`which`: rows of the old values, then of the new ones."""
+        calls, index = len(self._node.calls), pa.array(which)
+        sides = zip(compared.old[:calls], compared.new[:calls], strict=True)
+        columns = (*self._rows.arrays(self._names, slots), *(pa.concat_arrays([a, b]).take(index) for a, b in sides))
         tick = batch.tick(self._node.schema)
-        return replace(tick, columns=columns, num_rows=len(told), kinds=plain(kinds))
+        return replace(tick, columns=columns, num_rows=len(kinds), kinds=plain(kinds))
 
 
-def _numbered(slots: IntArray) -> list[tuple[int, int]]:
-    """Each slot with how many of it came before."""
-    seen: dict[int, int] = {}
-    found = []
-    for slot in slots.tolist():
-        seen[slot] = seen.get(slot, 0) + 1
-        found.append((slot, seen[slot]))
-    return found
+def _change_of(came: IntArray, went: IntArray) -> Change:
+    slots, at = np.unique(np.concatenate([came, went]), return_inverse=True)
+    more = np.bincount(at, np.append(np.ones(len(came)), np.full(len(went), -1)), len(slots)).astype(np.int64)
+    return Change(slots, more)
+
+
+def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Each row as often as it is counted, and how many of it came before."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    return rows, np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]

@@ -6,7 +6,7 @@ other rows of that key; beside it, in memory, an index leads from a key to its r
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol, TypeAlias
@@ -177,6 +177,28 @@ class RowsTable:
     def beyond(self, group: int, count: int) -> list[int]:
         """The slots of a key's rows behind the first `count`."""
         return self._members[group][count:]
+
+    def places(self, slots: IntArray) -> list[tuple[int, int]]:
+        """The group of each row, and its place in the order there."""
+        groups = self._group_of[slots].tolist()
+        return [(g, self._place(self._members[g], s)) for g, s in zip(groups, slots.tolist(), strict=True)]
+
+    def between(self, group: int, start: int, end: int) -> list[int]:
+        """The slots of a key's rows from the place `start` to `end` (excluded)."""
+        return self._members[group][start:end]
+
+    def back_from(self, group: int, place: int) -> Iterator[int]:
+        """The slots of a key's rows before a place, the nearest first."""
+        members = self._members[group]
+        return (members[p] for p in range(place - 1, -1, -1))
+
+    def peers(self, group: int, place: int) -> tuple[int, int]:
+        """The places of the rows that `Sorting.keys` makes equal to the one at this place: the first, and that behind the
+        last."""
+        members, keys = self._members[group], self._keys
+        key = keys[members[place]]
+        first = bisect_left(members, key, 0, place, key=keys.__getitem__)
+        return first, bisect_right(members, key, place, key=keys.__getitem__)
 
     def key_at(self, group: int, place: int) -> bytes:
         """What `Sorting.keys` made of the row at this place of a key's order."""
