@@ -47,13 +47,6 @@ class Standing:
                 own[name][run] = column[0]
 
 
-def together(parts: Sequence[Standing]) -> Standing:
-    """Those of several runs, one behind the other."""
-    held = tuple({n: np.concatenate([p.held[i][n] for p in parts]) for n in acc} for i, acc in enumerate(parts[0].held))
-    rows, groups, ranks = (np.concatenate([getattr(p, n) for p in parts]) for n in ("rows", "groups", "ranks"))
-    return Standing(rows, groups, ranks, [key for p in parts for key in p.last], held)
-
-
 @dataclass(frozen=True)
 class Run:
     """Rows of several runs, one run after the other, each in order: the number of its run for each, the numbers of the
@@ -81,14 +74,16 @@ class Folds:
         functions = {c.function for c in calls}
         self._counts_rows, self._ranks = bool(functions & {"ROW_NUMBER", "RANK"}), "RANK" in functions
         self._counts_groups = "DENSE_RANK" in functions
+        self._numbers_rows = bool(functions & NUMBERING)
         # Whether what has been reached can be kept beside what comes of it; else it would have to be made anew.
         self.lasting = not any(map(_grows, self._bound))
+        self.reads_peers = self._ranks or self._counts_groups
 
-    def begin(self) -> Standing:
-        """Before the first row of one run."""
-        held = tuple(empty_accumulator(b.accumulators, 1) for b in self._bound if b is not None)
-        nothing = np.zeros(1, np.int64)
-        return Standing(nothing, nothing.copy(), nothing.copy(), [None], held)
+    def begin(self, runs: int) -> Standing:
+        """Before the first row of so many runs."""
+        held = tuple(empty_accumulator(b.accumulators, runs) for b in self._bound if b is not None)
+        rows, groups, ranks = np.zeros((3, runs), np.int64)
+        return Standing(rows, groups, ranks, [None] * runs, held)
 
     def copied(self, at: Standing) -> Standing:
         """One that is not changed with the other."""
@@ -110,7 +105,7 @@ class Folds:
             found &= one.rows == other.rows
         if self._counts_groups:
             found &= one.groups == other.groups
-        if self._ranks or self._counts_groups:
+        if self.reads_peers:
             found &= (one.ranks == other.ranks) | (not self._ranks)
             found &= np.array([a == b for a, b in zip(one.last, other.last, strict=True)], np.bool_)
         for a, b in zip(one.held, other.held, strict=True):
@@ -135,7 +130,7 @@ class Folds:
         starts = np.flatnonzero(np.append(True, rows.of[1:] != rows.of[:-1]))
         lengths = np.diff(np.append(starts, len(rows)))
         place = np.arange(len(rows)) - np.repeat(starts, lengths)
-        numbers = self._numbers(at, rows, starts, place)
+        numbers = self._numbers(at, rows, starts, place) if self._numbers_rows else {}
         held = iter(at.held)
         columns = []
         for call, bound in zip(self.calls, self._bound, strict=True):
@@ -152,7 +147,7 @@ class Folds:
         number = at.rows[rows.of] + place + 1
         ends = np.append(starts[1:], len(rows)) - 1
         begins = np.ones(len(rows), np.bool_)
-        if self._ranks or self._counts_groups:
+        if self.reads_peers:
             before = [None, *rows.peers[:-1]]
             for start, run in zip(starts.tolist(), runs.tolist(), strict=True):
                 before[start] = at.last[run]

@@ -12,12 +12,12 @@ import pyarrow as pa
 from sqlengine.batch import IntArray
 from sqlengine.operators.changelog import differ
 from sqlengine.operators.over_compared import Change, Compared, Rows, in_runs, joined, peers_of, stacked, values
-from sqlengine.operators.over_folds import Folds, Run, Standing, together
+from sqlengine.operators.over_folds import Folds, Run, Standing
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
 
-# So many rows are looked at together, and so far from each other is what is kept.
-_BLOCK = 64
+# So many rows are looked at together, and so far from each other is what is kept; behind a change more and more.
+_BLOCK, _LONGEST = 64, 256
 
 # The number of the run of each row, and its columns.
 _Values = tuple[IntArray, list[pa.Array]]
@@ -27,7 +27,7 @@ _Values = tuple[IntArray, list[pa.Array]]
 class _Run:
     """Rows of one key from the place `start` on, `at` is the next one. `order`: the key's number in the batch; `changes`: the
     places of what came or went, of which `passed` are behind it; `first`: the first place that must be in it; `kept`: rows
-    since what is kept for good."""
+    since what is kept for good; `length`: how many are looked at next."""
 
     order: int
     group: int
@@ -37,6 +37,7 @@ class _Run:
     at: int = 0
     passed: int = 0
     kept: int = 0
+    length: int = _BLOCK
 
     @property
     def next_change(self) -> int | None:
@@ -57,8 +58,9 @@ class OverRuns:
 
     def forget(self, slots: IntArray) -> None:
         """Nothing is known behind these rows any more."""
-        for slot in slots.tolist():
-            self._marks.pop(slot, None)
+        if self._marks:
+            for slot in slots.tolist():
+                self._marks.pop(slot, None)
 
     def compared(self, groups: Sequence[int], change: Change) -> Compared:
         """Rows of these keys of the table, one key after the other: all that have other values, and some that have not."""
@@ -80,7 +82,9 @@ class OverRuns:
 
     def _pass(self, runs: list[_Run], change: Change) -> Compared:
         """What comes of the runs; those that must begin earlier are as they were, and `first` says where."""
-        new = together([self._begin(r) for r in runs])
+        new = self._folds.begin(len(runs))
+        for n, run in enumerate(runs):
+            self._begin(n, run, new)
         every, first = np.arange(len(runs)), self._folds.standing(new)
         old = self._folds.copied(new) if self._folds.lasting or self._had_rows(runs, change) else new
         blocks: list[Rows] = []
@@ -91,29 +95,28 @@ class OverRuns:
             blocks.append(block)
             columns = dict(zip(self._reads, self._rows.arrays(self._reads, block.slots), strict=True))
             for at, counts, into in (old, block.was, olds), (new, block.now, news):
-                rows = self._run(block, counts, columns)
-                into.append((rows.of, self._folds.after(at, rows)))
+                some = self._run(block, counts, columns)
+                into.append((some.of, self._folds.after(at, some)))
             same = self._folds.same(old, new)
-            self._keep(runs, going, block, new)
+            self._keep(runs, block, new)
             going = [n for n in going if not self._ends(n, runs[n], bool(same[n]), (old, new))]
         rows = stacked(blocks)
         return self._told(runs, rows.take(np.argsort(rows.of, kind="stable")), in_runs(olds), in_runs(news))
 
-    def _begin(self, run: _Run) -> Standing:
+    def _begin(self, n: int, run: _Run, standing: Standing) -> None:
         """The run begins behind what is kept last before its first place."""
-        run.start, run.passed, run.kept = 0, 0, 0
-        standing = None
-        for back, slot in enumerate(self._rows.back_from(run.group, run.first)):
+        run.start, run.passed, run.kept, run.length = 0, 0, 0, _BLOCK
+        for back, slot in enumerate(self._rows.back_from(run.group, run.first) if self._marks else ()):
             if slot in self._marks:
                 run.start = run.first - back
-                standing, run.kept = self._marks[slot]
+                held, run.kept = self._marks[slot]
+                standing.put(n, held)
                 if run.kept or not self._folds.lasting:
                     del self._marks[slot]
                 break
             if not self._folds.lasting:
                 break
         run.at = run.start
-        return standing or self._folds.begin()
 
     def _had_rows(self, runs: list[_Run], change: Change) -> bool:
         """Whether there was a row behind the beginning of a run."""
@@ -126,11 +129,12 @@ class OverRuns:
         parts: list[tuple[int, int, list[int]]] = []
         for n in going:
             run = runs[n]
-            parts.append((n, run.at, self._rows.between(run.group, run.at, run.at + _BLOCK)))
+            parts.append((n, run.at, self._rows.between(run.group, run.at, run.at + run.length)))
             run.at += len(parts[-1][2])
             run.kept += len(parts[-1][2])
             while run.next_change is not None and run.next_change < run.at:
                 run.passed += 1
+            run.length = min(2 * run.length, _LONGEST) if run.passed else _BLOCK
         slots = np.array([s for _, _, part in parts for s in part], np.int64)
         of = np.repeat(np.array([n for n, _, _ in parts]), [len(part) for _, _, part in parts])
         place = np.concatenate([np.arange(start, start + len(part)) for _, start, part in parts])
@@ -144,19 +148,22 @@ class OverRuns:
         """The rows of a block, each as often as it is counted."""
         at = np.repeat(np.arange(len(counts)), counts)
         index = pa.array(at)
-        return Run(block.of[at], self._keys(block.slots[at]), {n: c.take(index) for n, c in columns.items()})
+        peers = self._keys(block.slots[at]) if self._folds.reads_peers else []
+        return Run(block.of[at], peers, {n: c.take(index) for n, c in columns.items()})
 
     def _keys(self, slots: IntArray) -> list[bytes]:
         return [self._rows.sort_key(s) for s in slots.tolist()]
 
-    def _keep(self, runs: list[_Run], going: list[int], block: Rows, new: Standing) -> None:
+    def _keep(self, runs: list[_Run], block: Rows, new: Standing) -> None:
         """What the runs have come to is kept with the last row that is there; what was kept within them is outdated."""
         self.forget(block.slots)
-        for n in going:
-            there, run = np.flatnonzero((block.of == n) & (block.now > 0)), runs[n]
-            if len(there) and (self._folds.lasting or run.at == self._rows.size(run.group)):
+        there = np.flatnonzero(block.now)
+        latest = there[np.flatnonzero(np.diff(block.of[there], append=-1))]
+        for n, slot in zip(block.of[latest].tolist(), block.slots[latest].tolist(), strict=True):
+            run = runs[n]
+            if run.at >= _BLOCK if self._folds.lasting else run.at == self._rows.size(run.group):
                 run.kept = run.kept if run.kept < _BLOCK else 0
-                self._marks[int(block.slots[there[-1]])] = new.of(n), run.kept
+                self._marks[slot] = new.of(n), run.kept
 
     def _ends(self, n: int, run: _Run, same: bool, sides: tuple[Standing, Standing]) -> bool:
         """Whether all behind the run is as it was, up to the next change. Where peers share a value, the last peer of what

@@ -95,7 +95,8 @@ class OverSortedOperator:
         times[stays] = 2 * self._changed(compared, was[stays], stays)
         told = np.repeat(np.arange(len(new)), times)
         first = np.cumsum(times) - times
-        kinds = np.fromiter((came.get(s, UPDATE_AFTER) for s in rows.slots[new[told]].tolist()), np.int8, len(told))
+        kinds = np.full(len(told), UPDATE_AFTER)
+        kinds[first[comes]] = [came[s] for s in rows.slots[new[comes]].tolist()]
         which = len(old) + told
         pairs = first[times == 2]
         kinds[pairs], kinds[pairs + 1], which[pairs] = UPDATE_BEFORE, UPDATE_AFTER, was[times == 2]

@@ -42,6 +42,7 @@ QUERIES = {
     "over range": "SELECT k, COUNT(i) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '3' SECOND PRECEDING AND CURRENT ROW) FROM e",
     "lag": "SELECT k, i, LAG(i, 2) OVER (PARTITION BY k ORDER BY ts) FROM e",
     "over sorted": "SELECT k, i, SUM(i) OVER (PARTITION BY k ORDER BY i) FROM e",
+    "over sorted rows": "SELECT k, i, MAX(m) OVER (PARTITION BY k ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM e",
     "hop": "SELECT k, COUNT(*), SUM(i), window_end FROM TABLE(HOP(TABLE e, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '6' SECOND)) GROUP BY k, window_start, window_end",
     "session": "SELECT k, COUNT(*), SUM(m), window_end FROM TABLE(SESSION(TABLE e PARTITION BY k, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY k, window_start, window_end",
 }
@@ -53,6 +54,7 @@ OF_CHANGES = {
     .format("c DESC, i", 2)
     .replace("FROM e", f"FROM ({COUNTED})")
     .replace("*", "k, c", 1),
+    "over updated": f"SELECT k, i, RANK() OVER (PARTITION BY k ORDER BY i), MAX(c) OVER (PARTITION BY k ORDER BY i) FROM ({COUNTED})",
     "updated": TOP.replace("m,", "c,").format("c, i DESC", 2).replace("FROM e", f"FROM ({COUNTED})"),
 }
 each_query = pytest.mark.parametrize("name", QUERIES)

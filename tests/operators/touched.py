@@ -15,7 +15,7 @@ from sqlengine.state.table import KeyedTable
 # Methods that take the slots of rows first (by name, behind a column's name), and those that give them.
 _TAKE = {"array": 1, "write": 0, "mark": 0, "remove": 0, "in_order": 0, "key_arrays": 0}
 _GIVE = ("live", "due")
-_ROWS_GIVE = ("slots", "first", "beyond")
+_ROWS_GIVE = ("slots", "first", "beyond", "between")
 
 
 @dataclass
