@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 from zlib import crc32
 
 V = TypeVar("V")
@@ -11,6 +11,8 @@ D = TypeVar("D")
 
 # A change copies the table of chunks and the chunks that it touches: with so many, both are short for 100 to 100,000 keys.
 _CHUNKS = 512
+# Shared, so that what two mappings lack is the same object.
+_NOTHING: tuple[dict[str, Any], ...] = ({},) * _CHUNKS
 
 
 class Chunked(Mapping[str, V]):
@@ -20,7 +22,7 @@ class Chunked(Mapping[str, V]):
     __slots__ = ("_chunks", "_size")
 
     def __init__(self, items: Mapping[str, V] | None = None) -> None:
-        self._chunks: tuple[dict[str, V], ...] = ({},) * _CHUNKS
+        self._chunks: tuple[dict[str, V], ...] = _NOTHING
         self._size = 0
         if items:
             self._chunks = self._with(items, ())

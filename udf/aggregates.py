@@ -286,7 +286,7 @@ def _count(types: Sequence[DataType], retract: bool) -> Aggregate:
 def _sum(types: Sequence[DataType], retract: bool) -> Aggregate:
     t = _one_number("SUM", types)
     result = decimal(38, t.scale).with_nullable(t.nullable) if t.root is Root.DECIMAL else t
-    return Sum(result, result.plain, average=False)
+    return Sum(result, BIGINT if t.is_integer else result.plain, average=False)  # only what it gives is narrow
 
 
 def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:

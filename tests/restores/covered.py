@@ -1,0 +1,63 @@
+"""What the tests of this folder have covered, as a table for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.restores.running import Report
+from tests.sql.golden import scripts
+from tests.support import ROOT
+
+PAGE: Final = ROOT / "docs" / "restores.md"
+STREAMING: Final = tuple(s for s in scripts() if s.mode == "streaming")
+# By script, as they are run in this process.
+DONE: dict[str, Report] = {}
+
+_COLUMNS: Final = {
+    "statements": "statements",
+    "with state": "with state",
+    "restored": "restored",
+    "kills": "kills",
+    "replays": "epochs repeated",
+    "in instances": "in instances",
+    "batches": "batches",
+    "interleaved": "over shards",
+    "orders of shards": "orders",
+}
+_TEXT: Final = """# What is proved of restores, instances and shards
+
+Every streaming statement of the golden scripts (`tests/sql`) is run again: killed and taken up from its checkpoint and its \
+epoch log (a read takes 1 row, up to 20 times with a checkpoint each; then 3 rows, behind every epoch, and epochs are \
+repeated, some of them after a part of the sinks had their rows), in several instances whose buckets move from batch to batch, and over tables whose \
+lines are dealt to three shards in two ways. After a restore the rows of every epoch are the same, in order; instances and \
+shards leave the same rows in the end. `pytest tests/restores -m ""` does it, and with `--update` it writes this page.
+
+"""
+
+
+def page(reports: Mapping[str, Report]) -> str:
+    """The page; scripts are summed up by their folders."""
+    areas: dict[str, Report] = {}
+    whole = Report()
+    for name, report in sorted(reports.items()):
+        areas.setdefault(str(Path(name).parent), Report()).add(report)
+        whole.add(report)
+    lines = ["| area | " + " | ".join(_COLUMNS.values()) + " |", "|---" * (len(_COLUMNS) + 1) + "|"]
+    lines += [_line(area, report.done) for area, report in areas.items()]
+    lines += [_line("all", whole.done), "", "Left out:", ""]
+    left_out = sorted(whole.left_out.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+    lines += [f"- not {what}, {count} statements: {why}" for (what, why), count in left_out]
+    return _TEXT + "\n".join(lines) + "\n"
+
+
+def _line(name: str, done: Counter[str]) -> str:
+    return f"| {name} | " + " | ".join(f"{done[c]:,}" for c in _COLUMNS) + " |"
+
+
+def reasons(text: str) -> set[str]:
+    """Of a page: what is left out, and why, whatever the numbers."""
+    items = (line.split(", ", 1) for line in text.splitlines() if line.startswith("- not "))
+    return {f"{what}: {rest.partition(': ')[2]}" for what, rest in items}

@@ -1,0 +1,86 @@
+"""One statement in several instances: its stages as Spark runs them, without Spark. Every instance has a part of the
+buckets, batches are small, behind each of them all that was in memory is gone, and the next one has another number of
+instances: buckets move with what is kept of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from parser.errors import SqlError
+from planner.merge import Graph, merge
+from planner.physical import PhysicalPlan, lower
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.memory_tables import Memory
+from sqlengine.connectors.registry import open_sink
+from sqlengine.executors import spark_keyed, spark_sources
+from sqlengine.executors.spark import SparkRunner
+from sqlengine.executors.spark_plan import CutPlan, cut_plan
+from sqlengine.executors.spark_runner import Outlet, planned
+from sqlengine.executors.spark_sources import DriverSources, Work, to_table
+from sqlengine.results import Row
+from tests.restores.lives import START, Outcome, Rows, Statement, files_in
+from tests.spark.staged import Staged
+
+BATCHES: Final = 3
+INSTANCES: Final = (2, 3, 1)
+
+
+def in_instances(statement: Statement, folder: Path, out: Path, rows_per_read: int, counts: Counter[str]) -> Outcome:
+    """What comes out; nothing for a statement whose rows need not come together."""
+    before = set(out.rglob("*"))
+    outcome = Outcome()
+    plan = lower(merge(Graph(), {statement.sinks[0].job: statement.sinks}))
+    cut = cut_plan(plan)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(spark_sources, "_READ_BY_TASKS", {})  # whoever reads: in turns of so many rows as elsewhere
+            patch.setattr(spark_keyed, "_keep", lambda held, key: None)  # nothing lasts but files
+            _run(statement, plan, cut, folder, rows_per_read, outcome, counts)
+    except SqlError as error:
+        outcome.error = str(error)
+    outcome.files = files_in(out, before)
+    return outcome
+
+
+def _run(
+    statement: Statement,
+    plan: PhysicalPlan,
+    cut: CutPlan,
+    folder: Path,
+    rows_per_read: int,
+    outcome: Outcome,
+    counts: Counter[str],
+) -> None:
+    told: list[Row] = []
+    outcome.rows[0] = told
+    with ExitStack() as stack:
+        broker = stack.enter_context(closing(EmbeddedBroker(folder / "topics", fsync="none", clock=lambda: START)))
+        environment = Environment(broker, lambda: START, "instances", lambda line: None, Memory())
+        sources = stack.enter_context(closing(DriverSources(plan, environment, rows_per_read)))
+        sinks: dict[str, Sink] = {}
+        for name, sink in plan.sinks.items():
+            table = sink.sink.table
+            sinks[name] = Rows(told) if table is None else open_sink(table, environment)
+            stack.callback(sinks[name].close)
+        outlet = Outlet(plan, cut.sinks, sinks, statement.fails, first_epoch=1)
+        ((works, _),) = sources.batches()
+        parts = _parts(works)
+        plans = {1: planned(cut, sources.places, str(folder), folder / "patterns", rows_per_read)}
+        for number, part in enumerate(parts):
+            instances, state = INSTANCES[number % len(INSTANCES)], (folder / "state").as_uri()
+            staged = Staged(2)
+            runner = SparkRunner(staged, plans, 1, state, outlet.deliver, instances, clock=lambda: START)  # type: ignore[arg-type]
+            runner.run(staged.createDataFrame(to_table(part)), number, end=number == len(parts) - 1)  # type: ignore[arg-type]
+            counts["batches"] += 1
+
+
+def _parts(works: list[Work]) -> list[list[Work]]:
+    """Works in order, in so many batches that buckets move several times."""
+    size = max(1, -(-len(works) // BATCHES))
+    return [works[start : start + size] for start in range(0, len(works), size)] or [[]]

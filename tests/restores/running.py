@@ -1,0 +1,186 @@
+"""Runs the statements of a golden script as a session does, and each of them again and again: through kills and restores,
+in several instances, over shards that are read in other orders. All must give what the undisturbed run gives."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from parser.errors import SqlError
+from parser.statements import Statement as Parsed
+from parser.types import Schema
+from planner.logical import Sink
+from sqlengine.batch import Batch
+from sqlengine.script import open_runner
+from sqlengine.session import EmbeddedRunner, Runner, Session
+from tests.restores.instances import in_instances
+from tests.restores.lives import Outcome, Statement, Way, World, live
+from tests.restores.plans import asks_for_order, asks_the_clock, keyed, scrambles
+from tests.restores.shards import DEALS, dealt
+from tests.sql.golden import Script
+
+# How many rows a read takes, and how lives end then: of one each change is told, of several those of an epoch are folded. Without state there is nothing to restore but how far it is.
+KEYED: Final[Mapping[int, Way]] = {1: Way.CHECKPOINTS, 3: Way.REPLAYS}
+STATELESS: Final[Mapping[int, Way]] = {3: Way.REPLAYS}
+# Of one row a read a statement has many epochs: about so many lives at most, evenly spread.
+LIVES: Final = 20
+FAILS: Final = "fails"
+
+
+@dataclass
+class Report:
+    """What was done, and what went wrong. `left_out`: statements by what was not done with them, and why."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        self.done += other.done
+        self.left_out += other.left_out
+        self.failures += other.failures
+
+
+@dataclass
+class Thorough:
+    """A session's runner. What a script writes is there for its later statements; other runs write elsewhere."""
+
+    inner: Runner
+    folder: Path
+    out: Path
+    report: Report
+    about: str = ""
+    _made: int = 0
+
+    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+        statement = Statement(tuple(sinks), dict(settings))
+        self.report.done["statements"] += 1
+        has_keys = any(map(keyed, sinks))
+        self.report.done["with state"] += has_keys
+        undisturbed = self._lives(statement, KEYED if has_keys else STATELESS)
+        if undisturbed is not None:
+            statement = statement.folded()
+            self._in_instances(statement, undisturbed, has_keys)
+            self._interleaved(statement, undisturbed)
+        return self.inner.run(sinks, settings, emit)
+
+    def _lives(self, statement: Statement, ways: Mapping[int, Way]) -> Outcome | None:
+        """What it gives undisturbed; None where it cannot even begin."""
+        undisturbed, whole = None, statement
+        for rows_per_read, way in ways.items():
+            statement = whole if rows_per_read == 1 else whole.folded()
+            undisturbed = self._live(statement, rows_per_read, Way.UNDISTURBED)
+            if not undisturbed.epochs:
+                self.report.left_out["restored", "fails before its first epoch"] += 1
+                return None
+            self._restored(statement, rows_per_read, way, undisturbed)
+        if undisturbed is not None and ways is KEYED and not self.report.done["restored on disk"]:
+            self._restored(statement, rows_per_read, Way.ON_DISK, undisturbed)
+            self.report.done["restored on disk"] += 1
+        self.report.done["restored"] += 1
+        return undisturbed
+
+    def _restored(self, statement: Statement, rows_per_read: int, way: Way, undisturbed: Outcome) -> None:
+        what = f"{way.value}, {rows_per_read} rows a read"
+        with self._failures(what):
+            apart = 1 + undisturbed.epochs // LIVES if rows_per_read == 1 else 1
+            found = self._live(statement, rows_per_read, way, apart)
+            self._expect(what, found.differs(undisturbed))
+
+    def _live(self, statement: Statement, rows_per_read: int, way: Way, apart: int = 1) -> Outcome:
+        redirected, folder, out = self._place(statement)
+        world = World(redirected, folder, out, rows_per_read, way is Way.ON_DISK)
+        outcome = live(world, way, apart)
+        if way is not Way.UNDISTURBED:
+            self.report.done += world.counts
+        return outcome
+
+    def _in_instances(self, statement: Statement, undisturbed: Outcome, has_keys: bool) -> None:
+        why = "" if has_keys else "nothing comes together by keys"
+        why = why or _first(asks_the_clock, statement) or _first(scrambles, statement)
+        why = why or (FAILS if undisturbed.error else "")
+        if why:
+            self.report.left_out["in instances", why] += 1
+            return
+        redirected, folder, out = self._place(statement)
+        folder.mkdir()
+        with self._failures("in instances"):
+            found = in_instances(redirected, folder, out, 3, self.report.done)
+            self._expect("in instances", found.left.differs(undisturbed.left))
+        self.report.done["in instances"] += 1
+
+    def _interleaved(self, statement: Statement, undisturbed: Outcome) -> None:
+        why = _first(asks_the_clock, statement) or _first(asks_for_order, statement)
+        why = why or (FAILS if undisturbed.error else "") or ("has late rows" if undisturbed.late else "")
+        if why:
+            self.report.left_out["interleaved", why] += 1
+            return
+        for name, deal in DEALS.items():
+            redirected, folder, out = self._place(statement)
+            with self._failures(name):
+                shards = dealt(redirected, out.with_name(f"{out.name}-shards"), deal)
+                found = live(World(shards, folder, out, 2), Way.UNDISTURBED)
+                self._expect(name, found.left.differs(undisturbed.left))
+            self.report.done["orders of shards"] += 1
+        self.report.done["interleaved"] += 1
+
+    def _place(self, statement: Statement) -> tuple[Statement, Path, Path]:
+        self._made += 1
+        out = self.folder / f"out-{self._made}"
+        out.mkdir()
+        return statement.redirected(self.out, out), self.folder / f"world-{self._made}", out
+
+    def _expect(self, what: str, difference: str) -> None:
+        if difference:
+            self.report.failures.append(f"{self.about}\n  {what}: {difference}")
+
+    @contextmanager
+    def _failures(self, what: str) -> Iterator[None]:
+        """An error of ours in one statement keeps nobody from the others."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  it is told, with all others, when the script is over
+            self._expect(what, f"{type(error).__name__}: {error}")
+
+
+def _first(question: Callable[[Sink], str], statement: Statement) -> str:
+    return next((why for sink in statement.sinks if (why := question(sink))), "")
+
+
+class _Silent:
+    """Nobody looks at what a session says: `tests/sql` does."""
+
+    def schema(self, stmt: int, schema: Schema) -> None: ...
+
+    def rows(self, stmt: int, batch: Batch) -> None: ...
+
+    def done(self, stmt: int, message: str) -> None: ...
+
+    def error(self, stmt: int, error: SqlError) -> None: ...
+
+
+class _Numbered(Session):
+    """A session that tells its runner where it is."""
+
+    def _execute(self, number: int, statement: Parsed) -> None:
+        assert isinstance(self.runner, Thorough)
+        self.runner.about = f"statement {number}"
+        super()._execute(number, statement)
+
+
+def thorough(script: Script, folder: Path) -> Report:
+    """All statements of the script, in all ways. `folder` is empty."""
+    out, report = folder / "out", Report()
+    out.mkdir(parents=True)
+    with open_runner(folder / "topics") as inner:
+        assert isinstance(inner, EmbeddedRunner)
+        inner.environment = replace(inner.environment, print_line=lambda line: None)
+        runner = Thorough(inner, folder, out, report)
+        _Numbered(runner, _Silent()).run(script.with_folders(out))
+    shutil.rmtree(folder)
+    return report

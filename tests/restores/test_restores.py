@@ -1,0 +1,25 @@
+"""Every golden statement gives its rows also through kills and restores, in several instances, and over shards that are read
+in other orders; see running.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.restores.covered import DONE, STREAMING
+from tests.restores.running import thorough
+from tests.sql.golden import Script
+
+QUICK = {
+    *("changelog/functions", "groups/set_operations", "insert/statement_sets", "joins/intervals", "match/time"),
+    *("windows/cascade", "windows/cascade_gap", "windows/proctime"),
+}
+EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow]) for s in STREAMING]
+
+
+@pytest.mark.parametrize("script", EACH)
+def test_the_same_rows_again(script: Script, tmp_path: Path) -> None:
+    report = thorough(script, tmp_path / "run")
+    DONE[script.name] = report
+    assert not report.failures, "\n".join(report.failures)
