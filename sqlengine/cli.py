@@ -17,6 +17,7 @@ from sqlengine.cli_letters import dead_letters
 from sqlengine.cli_state import STATE_COMMANDS
 from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
+from sqlengine.cli_values import SIZE
 from sqlengine.config import Config, data_folder, function_limits, token_from
 from sqlengine.durability import Fsync
 
@@ -92,6 +93,13 @@ def cli() -> None:
     help="When files are forced to disk: 'none' is safe while the machine has power.",
 )
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
+@click.option(
+    "--client-rate", type=SIZE, help="What a client may append to topics a second, such as 10MB (default: any)."
+)
+@click.option(
+    "--volume", "volumes", multiple=True, type=click.Path(path_type=Path),
+    help="Folder on another disk to which shards of topics may be moved; may be repeated.",
+)  # fmt: skip
 def serve(
     data: str | None,
     jobs: Path | None,
@@ -104,6 +112,8 @@ def serve(
     token_file: str | None,
     fsync: Fsync,
     batch_size: int,
+    client_rate: int | None,
+    volumes: tuple[Path, ...],
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
     from sqlengine.memory import forget_pandas, importing
@@ -125,6 +135,8 @@ def serve(
         port=port,
         token=token,
         rows_per_read=batch_size,
+        client_rate=client_rate or None,
+        volumes=volumes,
     )
     run_server(config)
 

@@ -5,124 +5,55 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, TypeVar
 
 import click
 
-from sqlengine import topic_access
-from sqlengine.broker.embedded import EmbeddedBroker, system_clock
-from sqlengine.broker.errors import DataFolderLocked
-from sqlengine.cli_jobs import server_options, show
-from sqlengine.cli_tables import draw_table
-from sqlengine.client import Client, Json, default_client, quote
+from sqlengine.cli_groups import groups, progress_table
+from sqlengine.cli_jobs import show
+from sqlengine.cli_tables import at_work, count, draw_table
+from sqlengine.cli_topic_access import Topics, open_topics, topic_options
+from sqlengine.cli_values import DURATION, SIZE, UNSET
+from sqlengine.client import Json
 
 F = TypeVar("F", bound=Callable[..., object])
-TOPICS = "/api/v1/topics"
+_LIMITS = ("retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes")
 LINES_PER_REQUEST = 5_000
 BYTES_PER_REQUEST = 16 << 20
-
-
-class Topics(Protocol):
-    """The topics of a server, or of a folder."""
-
-    def list(self) -> Json: ...
-
-    def about(self, name: str) -> Json: ...
-
-    def create(self, asked: Json) -> Json: ...
-
-    def delete(self, name: str) -> Json: ...
-
-    def append(self, name: str, lines: bytes, shard: int, key: str | None) -> Json: ...
-
-    def read(self, name: str, shard: int, offset: str, limit: int, wait: int) -> Json: ...
-
-
-class RemoteTopics:
-    """Over HTTP."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def list(self) -> Json:
-        return self._client.get(TOPICS)
-
-    def about(self, name: str) -> Json:
-        return self._client.get(f"{TOPICS}/{quote(name)}")
-
-    def create(self, asked: Json) -> Json:
-        return self._client.post(TOPICS, asked)
-
-    def delete(self, name: str) -> Json:
-        return self._client.delete(f"{TOPICS}/{quote(name)}")
-
-    def append(self, name: str, lines: bytes, shard: int, key: str | None) -> Json:
-        return self._client.post(f"{TOPICS}/{quote(name)}/records", lines, shard=shard, key=key)
-
-    def read(self, name: str, shard: int, offset: str, limit: int, wait: int) -> Json:
-        asked: Json = {"shard": shard, "offset": offset, "limit": limit, "wait": wait}
-        return self._client.get(f"{TOPICS}/{quote(name)}/records", **asked)
-
-
-class FolderTopics:
-    """In a data folder; nobody else can use it meanwhile."""
-
-    def __init__(self, broker: EmbeddedBroker) -> None:
-        self._broker = broker
-
-    def list(self) -> Json:
-        return topic_access.list_topics(self._broker)
-
-    def about(self, name: str) -> Json:
-        return topic_access.topic_json(self._broker.topic(name))
-
-    def create(self, asked: Json) -> Json:
-        return topic_access.create_topic(self._broker, asked)
-
-    def delete(self, name: str) -> Json:
-        return topic_access.delete_topic(self._broker, name)
-
-    def append(self, name: str, lines: bytes, shard: int, key: str | None) -> Json:
-        return topic_access.append_lines(self._broker, name, lines, shard=shard, key=key, now_ms=system_clock())
-
-    def read(self, name: str, shard: int, offset: str, limit: int, wait: int) -> Json:
-        return topic_access.read_records(self._broker, name, shard=shard, offset=offset, limit=limit)
-
-
-@contextmanager
-def open_topics(
-    data: str | None, server: str | None, token_file: str | None, *, make: bool = False
-) -> Iterator[Topics]:
-    """The folder's topics when --data names one, else the server's. `make`: the folder may be a new one."""
-    if data is None:
-        yield RemoteTopics(default_client(server, token_file))
-        return
-    if server is not None:
-        raise click.UsageError("--data opens a folder, --server a server: give one of them")
-    if not make and not (Path(data) / "topics").is_dir():
-        raise topic_access.missing_folder(data)
-    try:
-        broker = EmbeddedBroker(data)
-    except DataFolderLocked as error:
-        hint = "leave out --data: topics are reached through the server while it runs"
-        raise DataFolderLocked(error.message, detail=error.detail, hint=hint) from None
-    try:
-        yield FolderTopics(broker)
-    finally:
-        broker.close()
-
-
-def topic_options(command: F) -> F:
-    """--data beside the options of all commands that talk to a server."""
-    text = "Data folder to open while no server runs on it (default: ask the server)."
-    return click.option("--data", help=text)(server_options(command))
+OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
 
 
 @click.group()
 def topic() -> None:
-    """Create, list, read, write and delete topics."""
+    """Create, list, describe, change, read, write, compact, move and delete topics, and the groups that read them."""
+
+
+def limits(command: F) -> F:
+    """The options of a topic that can be changed."""
+    kinds = click.Choice(["none", "zstd", "lz4"])
+    for option, text, kind in (
+        ("--compression", "How batches are packed where whoever appends says nothing else.", kinds),
+        ("--max-bytes", "Take no more beyond this size.", SIZE),
+        (
+            "--delete-retention",
+            "How long a compacted topic keeps what says that a key is gone (default: a day).",
+            DURATION,
+        ),
+        ("--retention-bytes", "Drop the oldest records of a shard beyond this size.", SIZE),
+        ("--retention", "Drop records that are older, such as 7d or 12h.", DURATION),
+    ):
+        default = None if kind is kinds else UNSET
+        command = click.option(option, type=kind, default=default, help=text)(command)
+    return command
+
+
+def _asked(options: dict[str, object]) -> Json:
+    names = {"retention": "retention_ms", "delete_retention": "delete_retention_ms"}
+    return {
+        names.get(name, name): value
+        for name, value in options.items()
+        if value is not UNSET and (name, value) != ("compression", None)
+    }
 
 
 @topic.command("create")
@@ -130,6 +61,7 @@ def topic() -> None:
 @click.option("--shards", default=1, show_default=True, type=click.IntRange(1), help="Read and written in parallel.")
 @click.option("--compacted", is_flag=True, help="Keep the last record of each key.")
 @click.option("--if-not-exists", is_flag=True, help="Without it, a topic that is there is an error.")
+@limits
 @topic_options
 def create(
     name: str,
@@ -140,15 +72,28 @@ def create(
     server: str | None,
     token_file: str | None,
     output: str,
+    **options: object,
 ) -> None:
     """Create a topic."""
     asked: Json = {"name": name, "shards": shards, "compacted": compacted, "if_not_exists": if_not_exists}
     with open_topics(data, server, token_file, make=True) as topics:
-        show(topics.create(asked), output, lambda b: click.echo(f"{b['name']}: {_count(b['shards'], 'shard')}"))
+        made = topics.create(asked | _asked(options))
+        show(made, output, lambda b: click.echo(f"{b['name']}: {count(int(str(b['shards'])), 'shard')}"))
 
 
-def _count(number: object, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+@topic.command("alter")
+@click.argument("name")
+@limits
+@topic_options
+def alter(
+    name: str, data: str | None, server: str | None, token_file: str | None, output: str, **options: object
+) -> None:
+    """Change options of a topic; 'none' removes a limit."""
+    asked = _asked(options)
+    if not asked:
+        raise click.UsageError("name what is to change, such as --retention 7d")
+    with open_topics(data, server, token_file) as topics:
+        show(topics.alter(name, asked), output, lambda b: click.echo(f"{b['name']}: {_options(b) or 'no limits'}"))
 
 
 @topic.command("list")
@@ -164,9 +109,44 @@ def _draw(body: Json) -> None:
     assert isinstance(topics, list)
     rows = []
     for t in topics:
-        kind = ["system"] * t["name"].startswith("_") + ["compacted"] * t["compacted"]
+        kind = ["system"] * t["name"].startswith("_") + [_options(t)] * bool(_options(t))
         rows.append((t["name"], t["shards"], f"{t['records']:,}", f"{t['bytes']:,}", ", ".join(kind)))
     draw_table(("topic", "shards", "records", "bytes", "kind"), rows)
+
+
+def _options(t: Json) -> str:
+    """What a topic was told, in words."""
+    found = ["compacted"] * bool(t["compacted"])
+    found += [f"{name.replace('_', ' ')} {t[name]:,}" for name in _LIMITS if isinstance(t.get(name), int)]
+    return ", ".join([*found, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])])
+
+
+@topic.command("describe")
+@click.argument("name")
+@topic_options
+def describe(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Show a topic: its options, shards with sizes and folders, and the groups that read it with owners and lag."""
+    with open_topics(data, server, token_file) as topics:
+        show(topics.about(name), output, _draw_details)
+
+
+def _draw_details(body: Json) -> None:
+    places, readers = body["places"], body["groups"]
+    assert isinstance(places, list)
+    assert isinstance(readers, list)
+    click.echo(f"{body['name']}: {count(len(places), 'shard')}{', ' * bool(_options(body))}{_options(body)}\n")
+    rows = [
+        (p["shard"], f"{p['begin']:,}", f"{p['end']:,}", f"{p['records']:,}", f"{p['bytes']:,}", _folders(p["folders"]))
+        for p in places
+    ]
+    draw_table(("shard", "begin", "end", "records", "bytes", "segments in"), rows)
+    if readers:
+        click.echo()
+        draw_table(*progress_table([{"topic": body["name"]} | r for r in readers]))
+
+
+def _folders(folders: dict[str, int]) -> str:
+    return ", ".join(f"{folder} ({number})" for folder, number in folders.items())
 
 
 @topic.command("delete")
@@ -178,16 +158,59 @@ def delete(name: str, data: str | None, server: str | None, token_file: str | No
         show(topics.delete(name), output, lambda b: click.echo(f"{b['deleted']}: deleted"))
 
 
+@topic.command("compact")
+@click.argument("name")
+@topic_options
+def compact(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Compact a topic now, without waiting for the server's turn."""
+    with open_topics(data, server, token_file) as topics, at_work(f"compacting {name}"):
+        done = topics.compact(name)
+    show(done, output, lambda b: click.echo(f"{name}: {b['bytes_before']:,} bytes before, {b['bytes']:,} now"))
+
+
+@topic.command("move", short_help="Put a shard into another folder.")
+@click.argument("name")
+@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to move.")
+@click.option(
+    "--to", "folder", required=True, help="An absolute folder, of those that the server was given (--volume)."
+)
+@click.option("--with-data", is_flag=True, help="Move the records that are there, too.")
+@topic_options
+def move(
+    name: str,
+    shard: int,
+    folder: str,
+    with_data: bool,
+    data: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Put what comes into a shard from now on into another folder, on another disk for example. Offsets stay, and whoever
+    reads or writes goes on meanwhile."""
+    asked: Json = {"shard": shard, "folder": folder, "with_data": with_data}
+    with open_topics(data, server, token_file) as topics, at_work(f"moving shard {shard} of {name}"):
+        done = topics.move(name, asked)
+    folders = done["folders"]
+    assert isinstance(folders, dict)
+    show(done, output, lambda b: click.echo(f"{name} shard {shard}: segments in {_folders(folders)}"))
+
+
+topic.add_command(groups)
+
+
 @topic.command("read", short_help="Print the records of a topic.")
 @click.argument("name")
 @click.option("--shard", type=click.IntRange(0), help="One shard (default: all, one after the other).")
-@click.option("--offset", default="earliest", show_default=True, help="A number, 'earliest' or 'latest'.")
+@click.option("--offset", default="earliest", show_default=True, help=OFFSETS)
+@click.option("--key", help="Only records with this key.")
 @click.option("--limit", type=click.IntRange(0), help="At most so many records.")
 @topic_options
 def read(
     name: str,
     shard: int | None,
     offset: str,
+    key: str | None,
     limit: int | None,
     data: str | None,
     server: str | None,
@@ -199,7 +222,7 @@ def read(
     with open_topics(data, server, token_file) as topics:
         shards = range(int(str(topics.about(name)["shards"]))) if shard is None else [shard]
         for number in shards:
-            for record in _records(topics, name, number, offset, left, follow=False):
+            for record in _records(topics, name, number, offset, left, key, follow=False):
                 _print(record, number, output)
                 left -= 1
 
@@ -207,13 +230,15 @@ def read(
 @click.command()
 @click.argument("name")
 @click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to follow.")
-@click.option("--from", "offset", default="latest", show_default=True, help="A number, 'earliest' or 'latest'.")
+@click.option("--from", "offset", default="latest", show_default=True, help=OFFSETS)
+@click.option("--key", help="Only records with this key.")
 @click.option("--limit", type=click.IntRange(1), help="End after so many records.")
 @topic_options
 def tail(
     name: str,
     shard: int,
     offset: str,
+    key: str | None,
     limit: int | None,
     data: str | None,
     server: str | None,
@@ -224,19 +249,21 @@ def tail(
     nobody else can write there meanwhile."""
     try:
         with open_topics(data, server, token_file) as topics:
-            for record in _records(topics, name, shard, offset, limit or sys.maxsize, follow=data is None):
+            for record in _records(topics, name, shard, offset, limit or sys.maxsize, key, follow=data is None):
                 _print(record, shard, output)
                 sys.stdout.flush()
     except KeyboardInterrupt:
         pass
 
 
-def _records(topics: Topics, name: str, shard: int, offset: str, limit: int, follow: bool) -> Iterator[Json]:
+def _records(
+    topics: Topics, name: str, shard: int, offset: str, limit: int, key: str | None, follow: bool
+) -> Iterator[Json]:
     while limit > 0:
-        body = topics.read(name, shard, offset, min(limit, 1000), 1 if follow else 0)
+        body = topics.read(name, shard, offset, 10_000 if key else min(limit, 1000), 1 if follow else 0, key)
         records = body["records"]
         assert isinstance(records, list)
-        yield from records
+        yield from records[:limit]
         limit -= len(records)
         if offset == str(body["next_offset"]) and not follow:
             return
@@ -268,15 +295,15 @@ def write(
     output: str,
 ) -> None:
     """Append the lines of a file (or of standard input) as records."""
-    count = 0
+    written = 0
     with open_topics(data, server, token_file) as topics:
         topics.about(name)
         for lines in _portions(file):
             body = topics.append(name, lines, shard, key)
-            count += int(str(body["next_offset"])) - int(str(body["first_offset"]))
+            written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
             if sys.stderr.isatty():
-                click.echo(f"\r{count:,} records", err=True, nl=False)
-    show({"topic": name, "records": count}, output, lambda b: click.echo(f"{name}: {_count(count, 'record')}"))
+                click.echo(f"\r{written:,} records", err=True, nl=False)
+    show({"topic": name, "records": written}, output, lambda b: click.echo(f"{name}: {count(written, 'record')}"))
 
 
 def _portions(file: BinaryIO) -> Iterator[bytes]:

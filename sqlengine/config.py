@@ -21,6 +21,8 @@ class Config:
     `functions`: the folder from which users' modules may come (None: DATA/functions), and what each may take;
     `uploads`: whether a request may also bring modules with a job's text;
     `plan_cache`: keep plans of texts on disk, for the next start;
+    `client_rate`: bytes a second that a client may append to topics (None: any); `volumes`: folders on other disks to which
+    shards of topics may be moved;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
     data: Path = Path("data")
@@ -36,6 +38,8 @@ class Config:
     port: int = 8083
     token: str | None = None
     plan_cache: bool = True
+    client_rate: int | None = None
+    volumes: tuple[Path, ...] = ()
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
 

@@ -6,10 +6,12 @@ import base64
 import json
 import math
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 
 from parser.errors import ServiceError
-from sqlengine.broker.base import Broker, Records, TopicInfo, is_system
+from sqlengine.broker.base import Broker, Records, TopicInfo, TopicOptions, is_system
 from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.packing import COMPRESSIONS, Compression
 
 Json = dict[str, object]
 
@@ -17,7 +19,9 @@ COMMANDS = "_commands"
 MAX_RECORDS = 10_000
 MAX_WAIT_S = 1.0
 MAX_SHARDS = 1024
-_OPTIONS = ("name", "shards", "compacted", "retention_ms", "retention_bytes", "if_not_exists")
+_LIMITS = ("retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes")
+_CHANGES = (*_LIMITS, "compression")
+_OPTIONS = ("name", "shards", "compacted", *_CHANGES, "if_not_exists")
 
 
 class BadRequest(ServiceError):
@@ -31,13 +35,11 @@ def list_topics(broker: Broker) -> Json:
 
 
 def create_topic(broker: Broker, asked: object) -> Json:
-    """A new topic from {"name", "shards", "compacted", "retention_ms", "retention_bytes", "if_not_exists"}."""
+    """A new topic from {"name", "shards", "compacted", "if_not_exists"} and what `alter_topic` takes."""
     if not isinstance(asked, Mapping) or not isinstance(asked.get("name"), str):
         raise BadRequest('a topic needs a "name"', hint='send {"name": "events", "shards": 1}')
     name = str(asked["name"])
-    unknown = sorted(str(k) for k in asked.keys() - set(_OPTIONS))
-    if unknown:
-        raise BadRequest(f"a topic has no option '{unknown[0][:60]}'", detail=f"options: {', '.join(_OPTIONS)}")
+    _refuse_unknown(asked, _OPTIONS)
     refuse_system(name)
     shards = _number(asked, "shards")
     if shards is not None and shards > MAX_SHARDS:
@@ -46,11 +48,50 @@ def create_topic(broker: Broker, asked: object) -> Json:
         name,
         1 if shards is None else shards,
         compacted=_flag(asked, "compacted"),
-        retention_ms=_number(asked, "retention_ms"),
-        retention_bytes=_number(asked, "retention_bytes"),
         if_not_exists=_flag(asked, "if_not_exists"),
+        **_changes(asked),
     )
     return topic_json(info)
+
+
+def alter_topic(broker: Broker, name: str, asked: object) -> Json:
+    """The topic with {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes", "compression"} as they are
+    given; null removes a limit, what is not named stays."""
+    if not isinstance(asked, Mapping) or not asked:
+        raise BadRequest("what is to change is missing", hint='send {"retention_ms": 86400000}')
+    _refuse_unknown(asked, _CHANGES)
+    refuse_system(name)
+    return topic_json(broker.alter_topic(name, **_changes(asked)))
+
+
+def _refuse_unknown(asked: Mapping[object, object], known: Collection[str]) -> None:
+    unknown = sorted(str(k) for k in asked.keys() - set(known))
+    if unknown:
+        raise BadRequest(f"a topic has no option '{unknown[0][:60]}'", detail=f"options: {', '.join(known)}")
+
+
+def _changes(asked: Mapping[object, object]) -> TopicOptions:
+    found = TopicOptions()
+    if "retention_ms" in asked:
+        found["retention_ms"] = _number(asked, "retention_ms")
+    if "retention_bytes" in asked:
+        found["retention_bytes"] = _number(asked, "retention_bytes")
+    if "delete_retention_ms" in asked:
+        found["delete_retention_ms"] = _number(asked, "delete_retention_ms")
+    if "max_bytes" in asked:
+        found["max_bytes"] = _number(asked, "max_bytes")
+    if "compression" in asked:
+        found["compression"] = _compression(asked["compression"])
+    return found
+
+
+def _compression(value: object) -> Compression:
+    for known in COMPRESSIONS:
+        if value == known:
+            return known
+    raise BadRequest(
+        f"'compression' must be one of {', '.join(COMPRESSIONS)}", detail=f"it is {json.dumps(value)[:60]}"
+    )
 
 
 def _number(asked: Mapping[object, object], key: str) -> int | None:
@@ -102,13 +143,20 @@ def append_lines(
 
 
 def read_records(
-    broker: Broker, name: str, *, shard: int = 0, offset: str = "earliest", limit: int = 100, wait_s: float = 0
+    broker: Broker,
+    name: str,
+    *,
+    shard: int = 0,
+    offset: str = "earliest",
+    limit: int = 100,
+    wait_s: float = 0,
+    key: str | None = None,
 ) -> Json:
-    """Records of one shard from `offset` (a number, 'earliest' or 'latest') on, at most `limit`; an empty answer comes
-    after `wait_s` seconds, and 1 at most."""
+    """Records of one shard from `offset` on (a number, 'earliest', 'latest' or a time): of the next `limit` those with
+    that `key`, if one is given. An empty answer comes after `wait_s` seconds, and 1 at most."""
     if limit < 0 or not math.isfinite(wait_s):
         raise BadRequest("a limit and a time to wait are numbers from 0 on")
-    start = _offset(broker, name, shard, offset)
+    start = find_offset(broker, name, shard, offset)
     if limit == 0:
         return {"records": [], "next_offset": start}
     limit = min(limit, MAX_RECORDS)
@@ -116,18 +164,34 @@ def read_records(
     if records is None and wait_s > 0:
         broker.wait_for_data(min(wait_s, MAX_WAIT_S))
         records = broker.read(name, shard, start, max_records=limit)
-    found = [] if records is None else records_json(records)
-    return {"records": found, "next_offset": start if records is None else records.next_offset}
+    if records is None:
+        return {"records": [], "next_offset": start}
+    return {"records": records_json(records, None if key is None else key.encode()), "next_offset": records.next_offset}
 
 
-def _offset(broker: Broker, name: str, shard: int, text: str) -> int:
+def find_offset(broker: Broker, name: str, shard: int, text: str) -> int:
+    """The offset that a person means: a number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC unless it
+    says otherwise), for the first record since then."""
     if text == "latest":
         return broker.end_offset(name, shard)
     if text == "earliest":
         return broker.begin_offset(name, shard)
-    if not (text.isascii() and text.removeprefix("-").isdigit()):
-        raise BadRequest(f"'{text[:60]}' is not an offset", hint="a number, 'earliest' or 'latest'")
-    return int(text)
+    if text.isascii() and text.removeprefix("-").isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "a number, 'earliest', 'latest' or a time like 2026-01-31T12:00"
+        raise BadRequest(f"'{text[:60]}' is not an offset", hint=hint) from None
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return broker.offset_for_time(name, shard, int(aware.timestamp() * 1000))
+
+
+def compact_topic(broker: Broker, name: str) -> Json:
+    """Compacts the topic now, and tells what that saved."""
+    before = broker.topic(name).bytes
+    broker.compact(name)
+    return {"name": name, "bytes_before": before, "bytes": broker.topic(name).bytes}
 
 
 def refuse_system(name: str) -> None:
@@ -161,15 +225,20 @@ def topic_json(info: TopicInfo) -> Json:
         "compacted": info.compacted,
         "retention_ms": info.retention_ms,
         "retention_bytes": info.retention_bytes,
+        "delete_retention_ms": info.delete_retention_ms,
+        "max_bytes": info.max_bytes,
+        "compression": info.compression,
     }
 
 
-def records_json(records: Records) -> list[Json]:
-    """Values and keys as text, or as base64 under another name where they are no UTF-8."""
+def records_json(records: Records, wanted: bytes | None = None) -> list[Json]:
+    """Values and keys as text, or as base64 under another name where they are no UTF-8; of one key if `wanted`."""
     keys = records.keys.to_pylist() if records.keys is not None else [None] * records.num_rows
     rows = zip(records.offsets.tolist(), records.timestamps.tolist(), keys, records.values.to_pylist(), strict=True)
     found: list[Json] = []
     for offset, timestamp, key, value in rows:
+        if wanted is not None and key != wanted:
+            continue
         found.append({"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)})
     return found
 

@@ -17,7 +17,8 @@ from sqlengine.api.jobs import jobs_blueprint
 from sqlengine.api.letters import letters_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.state import state_blueprint
-from sqlengine.api.topics import topics_blueprint, users_of_topic
+from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
+from sqlengine.broker.quota import Rates
 from sqlengine.engine import Engine
 
 MAX_BODY = 64 << 20
@@ -31,8 +32,11 @@ def create_app(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlErro
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     app.register_blueprint(jobs_blueprint(engine, file_problems))
-    app.register_blueprint(topics_blueprint(engine))
-    app.register_blueprint(broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic)))
+    rate = engine.config.client_rate
+    rates = None if rate is None else Rates(rate, engine.now_ms)
+    app.register_blueprint(topics_blueprint(engine, rates))
+    app.register_blueprint(groups_blueprint(engine))
+    app.register_blueprint(broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic), rates))
     app.register_blueprint(letters_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
@@ -63,7 +67,8 @@ def _explained(error: HTTPException) -> ServiceError:
     match error.code:
         case 404:
             return ServiceError(
-                f"there is no {asked}", hint="the paths are /api/v1/jobs, /api/v1/topics and those below"
+                f"there is no {asked}",
+                hint="the paths are /api/v1/jobs, /api/v1/topics, /api/v1/groups and those below",
             )
         case 405:
             allowed = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))

@@ -6,13 +6,21 @@ from collections.abc import Callable, Collection
 
 from flask import Blueprint, Response, request
 
+from sqlengine.broker.quota import Rates
 from sqlengine.broker.remote import PATH
 from sqlengine.broker.wire import AlterTopic, Append, CreateTopic, DeleteTopic, Request, Served, answer
 from sqlengine.topic_access import COMMANDS, refuse_system, refuse_used
 
 
-def broker_blueprint(broker: Served, users: Callable[[str], Collection[str]] = lambda _: ()) -> Blueprint:
-    """The route over a broker; `users` names the jobs that need a topic."""
+def client_name() -> str:
+    """Whose request it is: what the header X-Client says, else the address."""
+    return request.headers.get("X-Client") or request.remote_addr or "unknown"
+
+
+def broker_blueprint(
+    broker: Served, users: Callable[[str], Collection[str]] = lambda _: (), rates: Rates | None = None
+) -> Blueprint:
+    """The route over a broker; `users` names the jobs that need a topic, `rates` says how fast clients may append."""
     blueprint = Blueprint("broker", __name__)
 
     def allow(asked: Request) -> None:
@@ -21,6 +29,8 @@ def broker_blueprint(broker: Served, users: Callable[[str], Collection[str]] = l
             refuse_system(asked.topic)
         if isinstance(asked, DeleteTopic):
             refuse_used(asked.topic, users(asked.topic))
+        if isinstance(asked, Append) and rates is not None:
+            rates.take(client_name(), len(asked.payload.body))
 
     @blueprint.post(PATH)
     def ask() -> Response:

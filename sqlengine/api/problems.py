@@ -7,15 +7,18 @@ import json
 from flask import Response
 
 from parser.errors import ExecutionError, JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
-from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, Fenced, TopicExists, TopicNotFound
+from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, Fenced, TooFast, TopicExists, TopicNotFound
 from sqlengine.topic_access import BadRequest, TopicInUse
 
 
 def problem(error: SqlError, status: int | None = None) -> Response:
     """The error as a response; `line` and `column` count from 1 in the text that was sent."""
-    return Response(
+    response = Response(
         json.dumps(describe(error, status)), status or status_of(error), mimetype="application/problem+json"
     )
+    if isinstance(error, TooFast):
+        response.headers["Retry-After"] = str(-(-error.retry_ms // 1000))
+    return response
 
 
 def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
@@ -31,6 +34,8 @@ def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
         body["cause"] = error.detail
     if error.hint:
         body["hint"] = error.hint
+    if isinstance(error, TooFast):
+        body["retry_ms"] = error.retry_ms
     if error.position:
         body |= {"line": error.position.line, "column": error.position.column, "length": error.position.length}
         body |= {"file": error.position.file} if error.position.file else {}
@@ -50,6 +55,8 @@ def status_of(error: SqlError) -> int:
             return 404
         case TopicExists() | TopicInUse() | Fenced():
             return 409
+        case TooFast():
+            return 429
         case BrokerFull():
             return 507
         case BadRequest():

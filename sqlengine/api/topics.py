@@ -7,13 +7,15 @@ import json
 from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
-from sqlengine import topic_access
+from sqlengine import topic_access, topic_details
+from sqlengine.api.broker import client_name
+from sqlengine.broker.quota import Rates
 from sqlengine.engine import Engine
 from sqlengine.topic_access import BadRequest
 
 
-def topics_blueprint(engine: Engine) -> Blueprint:
-    """The routes over one engine's broker."""
+def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
+    """The routes over one engine's broker; `rates` says how fast clients may append."""
     blueprint = Blueprint("topics", __name__, url_prefix="/api/v1/topics")
     broker = engine.broker
 
@@ -28,7 +30,22 @@ def topics_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/<name>")
     def show(name: str) -> Response:
-        return jsonify(topic_access.topic_json(broker.topic(name)))
+        """The topic with its shards, and the groups that read it."""
+        return jsonify(topic_details.describe_topic(broker, name))
+
+    @blueprint.patch("/<name>")
+    def alter(name: str) -> Response:
+        """JSON {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes", "compression"}."""
+        return jsonify(topic_access.alter_topic(broker, name, _json()))
+
+    @blueprint.post("/<name>/compact")
+    def compact(name: str) -> Response:
+        return jsonify(topic_access.compact_topic(broker, name))
+
+    @blueprint.post("/<name>/move")
+    def move(name: str) -> Response:
+        """JSON {"shard", "folder", "with_data"}: into a folder that the server was given with --volume."""
+        return jsonify(topic_details.move_shard(broker, name, _json(), engine.config.volumes))
 
     @blueprint.delete("/<name>")
     def delete(name: str) -> Response:
@@ -37,6 +54,8 @@ def topics_blueprint(engine: Engine) -> Blueprint:
     @blueprint.post("/<name>/records")
     def write(name: str) -> Response:
         """One record a line (?shard=N, ?key=text for all of them). Answers the offsets."""
+        if rates is not None:
+            rates.take(client_name(), request.content_length or 0)
         done = topic_access.append_lines(
             broker,
             name,
@@ -49,8 +68,8 @@ def topics_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/<name>/records")
     def read(name: str) -> Response:
-        """Records of one shard from ?offset= (a number, 'earliest' or 'latest'), at most ?limit=; an empty answer comes
-        after ?wait= seconds at most."""
+        """Records of one shard from ?offset= (a number, 'earliest', 'latest' or a time), of the next ?limit= those with
+        ?key=; an empty answer comes after ?wait= seconds at most."""
         found = topic_access.read_records(
             broker,
             name,
@@ -58,8 +77,30 @@ def topics_blueprint(engine: Engine) -> Blueprint:
             offset=request.args.get("offset", "earliest"),
             limit=_number("limit", 100),
             wait_s=_seconds("wait"),
+            key=request.args.get("key"),
         )
         return jsonify(found)
+
+    return blueprint
+
+
+def groups_blueprint(engine: Engine) -> Blueprint:
+    """Groups of consumers: who owns which shards, and how far they are."""
+    blueprint = Blueprint("groups", __name__, url_prefix="/api/v1/groups")
+    broker = engine.broker
+
+    @blueprint.get("")
+    def list_groups() -> Response:
+        return jsonify(topic_details.list_groups(broker))
+
+    @blueprint.post("/<group>/reset")
+    def reset(group: str) -> Response:
+        """JSON {"topic", "to", "shard"}; `to` is an offset as for reading."""
+        return jsonify(topic_details.reset_group(broker, group, _json()))
+
+    @blueprint.delete("/<group>")
+    def delete(group: str) -> Response:
+        return jsonify(topic_details.delete_group(broker, group))
 
     return blueprint
 

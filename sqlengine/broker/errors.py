@@ -8,6 +8,7 @@ ServiceError
     ├── Fenced             who acts is no owner (any more): nothing was done
     ├── BrokerFull         no space: nothing was written, the same append works once there is space
     │   └── TopicFull      the topic holds as much as it may: the same append works once something is removed
+    ├── TooFast            a client sends more than it may: nothing was done, the same works after `retry_ms`
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
     ├── DataFolderLocked   another server uses the folder
@@ -52,6 +53,16 @@ class BrokerFull(BrokerError):
 
 class TopicFull(BrokerFull):
     pass
+
+
+class TooFast(BrokerError):
+    def __init__(self, client: str, bytes_per_s: int, retry_ms: int) -> None:
+        super().__init__(
+            f"client {client!r} sends too fast",
+            detail=f"it may send {bytes_per_s:,} bytes a second; nothing was written",
+            hint=f"send the same again in {retry_ms} ms",
+        )
+        self.retry_ms = retry_ms
 
 
 class CorruptSegment(BrokerError):

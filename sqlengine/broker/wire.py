@@ -13,7 +13,7 @@ from parser.errors import ServiceError
 from sqlengine.broker import errors
 from sqlengine.broker.base import Appended, Broker, TopicOptions
 from sqlengine.broker.codec import Payload, check
-from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.errors import BrokerError, TooFast
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.reading import Batches, Limits
 
@@ -291,11 +291,17 @@ class Failure(msgspec.Struct, frozen=True):
     message: str
     detail: str | None = None
     hint: str | None = None
+    retry_ms: int = 0
 
     def error(self) -> BrokerError:
         kind = getattr(errors, self.kind, BrokerError)
-        known = isinstance(kind, type) and issubclass(kind, BrokerError)
-        return (kind if known else BrokerError)(self.message, detail=self.detail, hint=self.hint)
+        if not (isinstance(kind, type) and issubclass(kind, BrokerError)):
+            kind = BrokerError
+        error = kind.__new__(kind)  # some make their words from other things
+        BrokerError.__init__(error, self.message, detail=self.detail, hint=self.hint)
+        if isinstance(error, TooFast):
+            error.retry_ms = self.retry_ms
+        return error
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
@@ -322,5 +328,6 @@ def answer(broker: Served, question: bytes, allow: Callable[[Request], None] = l
     except msgspec.DecodeError as error:
         failure = Failure("BrokerError", "the request cannot be read", str(error), "use a client of this version")
     except ServiceError as error:
-        failure = Failure(type(error).__name__, error.message, error.detail, error.hint)
+        retry_ms = error.retry_ms if isinstance(error, TooFast) else 0
+        failure = Failure(type(error).__name__, error.message, error.detail, error.hint, retry_ms)
     return msgspec.msgpack.encode(Answer(None, failure))

@@ -1,0 +1,33 @@
+"""How fast a client may append."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from sqlengine.broker.errors import TooFast
+
+_MANY = 10_000
+
+
+class Rates:
+    """Bytes a second that each client may send. Who has been quiet may send a second's worth at once, and whatever its
+    size, a request is taken when the ones before it are paid for. `clock` gives ms."""
+
+    def __init__(self, bytes_per_s: int, clock: Callable[[], int]) -> None:
+        self._rate = bytes_per_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        # When each client will have paid for all it sent, in ms.
+        self._paid: dict[str, float] = {}
+
+    def take(self, client: str, size: int) -> None:
+        """Counts a request of `size` bytes. Raises TooFast, and counts nothing, when the client must wait."""
+        with self._lock:
+            now = self._clock()
+            paid = max(self._paid.get(client, 0.0), now - 1000.0)
+            if paid > now:
+                raise TooFast(client, self._rate, int(paid - now) + 1)
+            if len(self._paid) >= _MANY:
+                self._paid = {name: at for name, at in self._paid.items() if at > now}
+            self._paid[client] = paid + 1000.0 * size / self._rate
