@@ -23,7 +23,7 @@ BYTES_PER_REQUEST = 16 << 20
 OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
 
 
-@click.group()
+@click.group(short_help="Create, list, read, write and delete topics.")
 def topic() -> None:
     """Create, list, describe, change, read, write, compact, move and delete topics, and the groups that read them."""
 
@@ -121,7 +121,7 @@ def _options(t: Json) -> str:
     return ", ".join([*found, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])])
 
 
-@topic.command("describe")
+@topic.command("describe", short_help="Show the shards, options and readers of a topic.")
 @click.argument("name")
 @topic_options
 def describe(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
@@ -158,7 +158,7 @@ def delete(name: str, data: str | None, server: str | None, token_file: str | No
         show(topics.delete(name), output, lambda b: click.echo(f"{b['deleted']}: deleted"))
 
 
-@topic.command("compact")
+@topic.command("compact", short_help="Compact a topic now.")
 @click.argument("name")
 @topic_options
 def compact(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
