@@ -100,6 +100,9 @@ def cli() -> None:
     "--volume", "volumes", multiple=True, type=click.Path(path_type=Path),
     help="Folder on another disk to which shards of topics may be moved; may be repeated.",
 )  # fmt: skip
+@click.option(
+    "--memory-limit", type=SIZE, help="State of all jobs, such as 512MB: above it the largest job is stopped."
+)
 def serve(
     data: str | None,
     jobs: Path | None,
@@ -114,6 +117,7 @@ def serve(
     batch_size: int,
     client_rate: int | None,
     volumes: tuple[Path, ...],
+    memory_limit: int | None,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
     from sqlengine.memory import forget_pandas, importing
@@ -137,6 +141,7 @@ def serve(
         rows_per_read=batch_size,
         client_rate=client_rate or None,
         volumes=volumes,
+        memory_limit=memory_limit or None,
     )
     run_server(config)
 

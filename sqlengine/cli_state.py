@@ -119,6 +119,37 @@ def delete_savepoint(path: str, server: str | None, token_file: str | None, outp
     show(body, output, lambda b: click.echo(f"{b['path']} deleted"))
 
 
+@click.command()
+@click.argument("job")
+@click.option("--operator", type=click.IntRange(1), help="Show the rows of this one, by its number.")
+@click.option("--limit", type=click.IntRange(0, 10_000), default=100, show_default=True, help="Rows of a table.")
+@server_options
+def state(job: str, operator: int | None, limit: int, server: str | None, token_file: str | None, output: str) -> None:
+    """Show what a job keeps: rows, keys and bytes by operator, or the rows of one."""
+    client = default_client(server, token_file)
+    if operator is None:
+        show(client.get(f"{job_url(job)}/state"), output, _draw_state)
+    else:
+        show(client.get(f"{job_url(job)}/state/{operator}", limit=limit), output, _draw_rows)
+
+
+def _draw_state(body: Json) -> None:
+    rows = [(o["operation"], o["rows"], o["keys"], o["bytes"], o["name"]) for o in items_of(body, "operations")]
+    if rows:
+        draw_table(("operator", "rows", "keys", "bytes", "name"), rows)
+    else:
+        click.echo("it keeps no state", err=True)
+
+
+def _draw_rows(body: Json) -> None:
+    for table in items_of(body, "tables"):
+        columns, rows = table["columns"], table["rows"]
+        assert isinstance(columns, list)
+        assert isinstance(rows, list)
+        click.echo(f"{table['name']}: {len(rows):,} of {table['total']:,} rows", err=True)
+        draw_table(columns, [["NULL" if cell is None else cell for cell in row] for row in rows])
+
+
 @click.command(short_help="Carry out STOP JOB or SHOW JOBS.")
 @click.argument("statement")
 @server_options
@@ -138,4 +169,4 @@ def _draw_results(body: Json) -> None:
         draw_table(columns, rows)
 
 
-STATE_COMMANDS = (start, stop, savepoint, execute)
+STATE_COMMANDS = (start, stop, savepoint, state, execute)

@@ -23,6 +23,7 @@ class Config:
     `plan_cache`: keep plans of texts on disk, for the next start;
     `client_rate`: bytes a second that a client may append to topics (None: any); `volumes`: folders on other disks to which
     shards of topics may be moved;
+    `memory_limit`: bytes of state that all jobs together may hold (None: as much as there is);
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
     data: Path = Path("data")
@@ -32,6 +33,7 @@ class Config:
     uploads: bool = False
     fsync: Fsync = "none"
     rows_per_read: int = 4096
+    memory_limit: int | None = None
     checkpoint_rows: int = 100_000
     checkpoint_ms: int = 10_000
     host: str = "127.0.0.1"

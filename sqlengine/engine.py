@@ -38,6 +38,7 @@ from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
 from sqlengine.replaying import MOST, Replayed, Replays
 from sqlengine.savepoints import Savepoints
+from sqlengine.state_views import StateViews
 from sqlengine.workers import INLINE
 
 T = TypeVar("T")
@@ -74,9 +75,11 @@ class Engine:
             self._registry.fails_on_error,
             self._on_failure,
             self._thread.submit,
+            self._registry.memory,
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self.savepoints = Savepoints(self._registry, self._fleet, config)
+        self.state = StateViews(self._registry, self._fleet)
         self._changes = Changes(self._registry, self._fleet, self.savepoints)
         self.letters = Letters(self.broker)
         self._replays = Replays(self._registry, self._fleet, self.letters)

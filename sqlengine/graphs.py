@@ -18,6 +18,7 @@ from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import Change, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
+from sqlengine.executors.footprint import MemoryGuard, MemoryLimits
 from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
@@ -49,6 +50,7 @@ class GraphHost:
     fails_on_error: Callable[[str, int], bool]  # of a job and its version
     on_failure: Callable[[frozenset[str], str], None]
     later: Callable[..., object]
+    memory: MemoryLimits
 
 
 def open_graph(name: str, host: GraphHost, plan_of: PlanOf, without: Faults | None = None) -> RunningGraph:
@@ -82,6 +84,7 @@ class RunningGraph:
             LetterSink(host.broker, name, lambda: self.runner.jobs),
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
             Limits(config.rows_per_read),
+            guard=MemoryGuard(name, host.memory),
         )
         self._host = host
         self._plan_of = plan_of
@@ -187,6 +190,7 @@ class RunningGraph:
             self._shut()
 
     def _shut(self) -> None:
+        self._host.memory.used.pop(self.name, None)
         self.runner.close()
         self.checkpoints.close()
         self._writer.shutdown()

@@ -45,6 +45,8 @@ from planner.settings import RUNTIME_MODE, configured, is_batch, late_table_name
 from planner.takeover import policy_of
 from sqlengine.catalog_changes import after, check_place, database_of, described, has_catalog, unknown_database
 from sqlengine.connectors.registry import declared, delivered, validate
+from sqlengine.executors.footprint import LIMIT
+from sqlengine.formats.options import size
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.side_outputs import with_late_rows
 from udf.user import UserFunction
@@ -111,6 +113,11 @@ def apply(script: Script, statement: Statement) -> None:
 def _set(script: Script, key: str, value: str) -> None:
     script.settings[key] = value
     policy_of(script.settings)
+    if key == LIMIT:
+        try:
+            size(value)
+        except ValueError as error:
+            raise OptionError(f"'{LIMIT}' cannot be '{value}'", detail=str(error)) from None
     if key == RUNTIME_MODE and is_batch(script.settings):
         hint = "run the script with 'sql run'"
         raise UnsupportedError("batch mode is not supported for jobs: their input has no end", hint=hint)

@@ -9,13 +9,15 @@ from enum import StrEnum
 
 import msgspec
 
-from parser.errors import JobError
+from parser.errors import JobError, ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
 
 JOBS = "_jobs"
 MAIN = "main"
 _PENDING = b"change"
+# Of the records in the job log. Those of the first versions carry no number, and are of this one.
+FORMAT = 1
 MAX_NAME = 200
 
 
@@ -51,6 +53,7 @@ class JobVersion:
     file: str | None = None
     needs: Mapping[str, int] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Job:
     defines: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class PendingChange:
     removes: tuple[str, ...] = ()
     renamed: dict[str, str] = field(default_factory=dict)
     savepoints: dict[str, str] = field(default_factory=dict)
+    format: int = FORMAT
 
 
 def check_name(name: str) -> str:
@@ -91,6 +96,12 @@ def check_name(name: str) -> str:
             detail=f"a name has 1 to {MAX_NAME} letters, digits, dots, underscores and hyphens, no dot in front",
         )
     return name
+
+
+class _Numbered(msgspec.Struct):
+    """What is read first of a record: one of another format may say all else otherwise."""
+
+    format: int = FORMAT
 
 
 class JobLog:
@@ -109,6 +120,12 @@ class JobLog:
             self._read(key, value)
 
     def _read(self, key: bytes, value: bytes) -> None:
+        number = msgspec.json.decode(value, type=_Numbered).format
+        if number != FORMAT:
+            raise ServiceError(
+                f"record '{key.decode()}' of the job log has format {number}, this version reads {FORMAT}",
+                hint="start the version that wrote the data folder, or begin with an empty one",
+            )
         if key == _PENDING:
             self.pending = msgspec.json.decode(value, type=PendingChange)
         elif key.startswith(b"version:"):

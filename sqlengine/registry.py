@@ -11,6 +11,8 @@ from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
 from sqlengine.changes import full_name, without
 from sqlengine.config import Config
+from sqlengine.executors.footprint import LIMIT, MemoryLimits
+from sqlengine.formats.options import size
 from sqlengine.functions.library import Library
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
 from sqlengine.machine import Machine
@@ -33,6 +35,7 @@ class Registry:
         cache = config.data / "plans.sqlite" if config.plan_cache else None
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
+        self.memory = MemoryLimits(config.memory_limit)
         self._failing: set[tuple[str, int]] = set()  # job versions that ask to fail at a row in error
 
     def jobs(self) -> list[Job]:
@@ -125,10 +128,12 @@ class Registry:
         return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
 
     def note(self, version: int, plan: PlannedJob) -> None:
-        """Remembers what a version says of its rows in error, before it runs: it may run again in a replay, when the job
-        has another one."""
+        """Remembers what a version says of its rows in error and of its memory, before it runs: it may run again in a
+        replay, when the job has another one."""
         if plan.settings.get("job.on-error") == "fail":
             self._failing.add((plan.name, version))
+        if LIMIT in plan.settings:
+            self.memory.limit(plan.name, version, size(plan.settings[LIMIT]))
 
     def fails_on_error(self, job: str, version: int) -> bool:
         """Whether a row in error stops the job; in place of that it can become a dead letter."""

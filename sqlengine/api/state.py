@@ -9,7 +9,10 @@ from sqlengine.api.jobs import body_text, outcome_json
 from sqlengine.api.problems import describe
 from sqlengine.engine import Engine
 from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.state_views import OperationView
 from sqlengine.statements import execute
+
+_ROWS, MOST = 100, 10_000
 
 
 def state_blueprint(engine: Engine) -> Blueprint:
@@ -39,6 +42,21 @@ def state_blueprint(engine: Engine) -> Blueprint:
     def delete(name: str) -> Response:
         return jsonify(_short(engine.savepoints.delete(request.args.get("at") or name)))
 
+    @blueprint.get("/jobs/<name>/state")
+    def state(name: str) -> Response:
+        """What each operation of the job keeps."""
+        return jsonify({"job": name, "operations": [_operation(o) for o in engine.state.operations(name)]})
+
+    @blueprint.get("/jobs/<name>/state/<int:operation>")
+    def rows(name: str, operation: int) -> Response:
+        """The rows of an operation's tables, by its number; ?limit= of each."""
+        limit = max(0, min(int(request.args.get("limit", _ROWS)), MOST))
+        tables = [
+            {"name": t.name, "columns": t.columns, "rows": t.rows, "total": t.total}
+            for t in engine.state.rows(name, operation, limit)
+        ]
+        return jsonify({"job": name, "operation": operation, "tables": tables})
+
     @blueprint.post("/statements")
     def statements() -> Response:
         """STOP JOB 'name' [WITH SAVEPOINT], SHOW JOBS, and SET before them."""
@@ -46,6 +64,20 @@ def state_blueprint(engine: Engine) -> Blueprint:
         return jsonify({"results": [{"columns": a.columns, "rows": a.rows} for a in answers]})
 
     return blueprint
+
+
+def _operation(view: OperationView) -> dict[str, object]:
+    tables = [{"name": t.name, "rows": t.rows, "bytes": t.bytes, "layout": t.layout} for t in view.state.tables]
+    return {
+        "operation": view.number,
+        "name": view.state.name,
+        "state": view.state.job_state,
+        "jobs": sorted(view.state.jobs),
+        "rows": view.state.rows,
+        "keys": view.keys,
+        "bytes": view.state.bytes,
+        "tables": tables,
+    }
 
 
 def _short(savepoint: Savepoint) -> dict[str, object]:

@@ -126,12 +126,22 @@ class NoLog:
         return iter(())
 
 
+class _Numbered(msgspec.Struct):
+    format: int = 0
+
+
 def decode_record(value: bytes) -> EpochRecord:
-    """A record from its JSON; refuses other formats."""
-    record = msgspec.json.decode(value, type=EpochRecord)
-    if record.format != FORMAT:
+    """A record from its JSON; refuses other formats, whatever else they say."""
+    try:
+        record = msgspec.json.decode(value, type=EpochRecord)
+        number = record.format
+    except msgspec.ValidationError:
+        number = msgspec.json.decode(value, type=_Numbered).format
+        if number == FORMAT:
+            raise
+    if number != FORMAT:
         raise ServiceError(
-            f"an epoch record has format {record.format}, this version reads {FORMAT}",
+            f"an epoch record has format {number}, this version reads {FORMAT}",
             hint="start the version that wrote the data folder, or begin with an empty one",
         )
     return record

@@ -20,6 +20,7 @@ from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor, Prepared
 from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed
+from sqlengine.executors.footprint import MemoryGuard
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.outputs import Outputs, Progress
 from sqlengine.executors.replays import push_again
@@ -71,6 +72,7 @@ class GraphRunner:
         limits: Limits = Limits(),
         seed: int = 0,
         result: Sink | None = None,
+        guard: MemoryGuard | None = None,
     ) -> None:
         self.name = name
         self.executor = executor
@@ -87,6 +89,7 @@ class GraphRunner:
         self._clock = environment.clock
         self._limits = limits
         self._seed = seed
+        self._guard = guard
 
     # ---- hot changes -------------------------------------------------------------------------------------------
 
@@ -144,6 +147,8 @@ class GraphRunner:
         """One epoch, if there is anything to do. False when all sources have nothing new. Raises JobsFailed once all is
         done for the other jobs, ServiceError where it may be tried again, GraphBroken where nothing can go on."""
         self.complete()
+        if self._guard is not None:
+            self._guard.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
         chunks, opened = self.inputs.poll(self._limits.rows_per_read)
         ended = self.inputs.ended(chunks)
         tick = self._timer_is_due()

@@ -49,6 +49,18 @@ def duration(text: str) -> int:
     return int(found[1]) * _MILLIS[found[2] or "ms"]
 
 
+_SIZE = re.compile(r"\s*([0-9]+)\s*(b|bytes|[kmgt]b?)?\s*")
+_POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def size(text: str) -> int:
+    """Bytes of `512 mb`, `1g`, `100 kb`, as Flink counts them: 1 kb is 1024. A bare number counts bytes."""
+    found = _SIZE.fullmatch(text.lower())
+    if not found or int(found[1]) == 0:
+        raise ValueError("expected a size such as '512 mb'")
+    return int(found[1]) << _POWERS.get((found[2] or "b")[0], 0)
+
+
 def number(text: str) -> float:
     try:
         return float(text.strip())

@@ -35,6 +35,10 @@ class HashIndex:
     def __len__(self) -> int:
         return self._live
 
+    @property
+    def nbytes(self) -> int:
+        return self._slots.nbytes + self._hashes.nbytes
+
     def find(self, hashes: HashArray, same: Same, create: Create | None = None) -> tuple[SlotArray, BoolArray]:
         """The slot of each row, and which rows created theirs: of several rows with one new key, the first. Without
         `create`, rows whose key is not there have slot -1.

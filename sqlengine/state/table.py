@@ -36,6 +36,8 @@ SEQUENCE: Final = "#sequence"
 BUCKET: Final = "#bucket"
 
 _SMALLEST = 64
+# So many rows tell how large the objects in a column are, besides what each of them takes in Python.
+_SAMPLE, _OBJECT = 256, 48
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,22 @@ class KeyedTable:
         """Its columns in words: what another table must have in common with it to hold its rows."""
         keys, values = (", ".join(f"{c.name} {c.type}" for c in schema) for schema in (self.keys, self.values))
         return f"{keys} -> {values} by {'everybody' if self.everywhere else ', '.join(self.exchange) or 'nothing'}"
+
+    @property
+    def bytes(self) -> int:
+        """What its arrays take in memory; text, lists and the like estimated from some of the rows."""
+        fixed = (self._alive, self._hash, self._sequence, self._bucket, self._modified)
+        total = sum(a.nbytes for a in (*self.columns.values(), *fixed)) + self._index.nbytes
+        some = self.live()[:: max(1, len(self) // _SAMPLE)]
+        for column in (*self.keys, *self.values):
+            if len(some) and self.columns[column.name].dtype.kind == "O":
+                array = self._column(column, some)
+                total += (array.nbytes // len(some) + _OBJECT) * len(self)
+        return total
+
+    def head(self, limit: int) -> pa.RecordBatch:
+        """The rows of the keys that came first, in their order, with the hidden columns."""
+        return self._rows(self.in_order(self.live())[:limit])
 
     def copy(self) -> KeyedTable:
         """Another table of the same rows."""
