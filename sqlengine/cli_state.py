@@ -119,7 +119,7 @@ def delete_savepoint(path: str, server: str | None, token_file: str | None, outp
     show(body, output, lambda b: click.echo(f"{b['path']} deleted"))
 
 
-@click.command()
+@click.command(short_help="Show what a job keeps.")
 @click.argument("job")
 @click.option("--operator", type=click.IntRange(1), help="Show the rows of this one, by its number.")
 @click.option("--limit", type=click.IntRange(0, 10_000), default=100, show_default=True, help="Rows of a table.")

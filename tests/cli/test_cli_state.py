@@ -68,10 +68,10 @@ def test_state_is_shown_as_tables(served: Sql, user: User, tmp_path: Path) -> No
     user.topic("totals")
     (tmp_path / "total.sql").write_text(JOB)
     served("submit", "total.sql")
-    user.write("events", user.event("a"), user.event(None), user.event("a"))
+    user.write("events", user.event("a"), user.event("b"), user.event("a"))
     assert eventually(lambda: sum(totals(user)[-2:]) == 3)
     (operator,) = json.loads(served("state", "total", "--output", "json").stdout)["operations"]
     assert (operator["operation"], operator["rows"], operator["keys"]) == (1, 2, 2)
     assert "GroupAggregate by word" in served("state", "total").stdout
     lines = served("state", "total", "--operator", 1).stdout.splitlines()
-    assert [line.split() for line in lines] == [["word", "#rows", "0#count"], ["a", "2", "2"], ["NULL", "1", "1"]]
+    assert [line.split() for line in lines] == [["word", "#rows", "0#count"], ["a", "2", "2"], ["b", "1", "1"]]
