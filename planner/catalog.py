@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from parser.errors import ObjectExists
 from parser.types import Column, Schema
@@ -40,6 +40,10 @@ class MetadataColumn:
     column: Column
     key: str
     virtual: bool
+
+
+# Before the name of a partition column whose values stand beside the records: its key of metadata.
+PARTITION: Final = "partition."
 
 
 @dataclass(frozen=True)

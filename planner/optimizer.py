@@ -12,6 +12,7 @@ from planner.passes.constant_folding import constant_folding
 from planner.passes.join_keys import join_keys
 from planner.passes.merge_filters import merge_filters
 from planner.passes.merge_projections import merge_projections
+from planner.passes.prune_partitions import prune_partitions
 from planner.passes.prune_projection import prune_projection
 from planner.passes.push_down_filter import push_down_filter
 from planner.passes.remove_aggregates import remove_aggregates
@@ -38,6 +39,7 @@ PASSES: tuple[Pass, ...] = (
     merge_projections,
     constant_folding,
     simplify,
+    prune_partitions,
     prune_projection,
 )
 

@@ -11,7 +11,7 @@ from parser.errors import PlanError, Position, UnknownObject, UnsupportedError
 from parser.statements import Describe, Kind, Name, Show, ShowCreate
 from parser.types import BOOLEAN, STRING, Column, Schema
 from planner.binder.derived import definition_of
-from planner.catalog import SYSTEM, Catalog, Container, Function, Table, View
+from planner.catalog import PARTITION, SYSTEM, Catalog, Container, Function, Table, View
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.catalog_changes import database_of, has_catalog, unknown_database
 from sqlengine.create_text import catalog_text, create_text
@@ -89,7 +89,7 @@ def _filtered(rows: Batch, statement: Show) -> Batch:
 _HINTS = {
     "PROCEDURES": "use SHOW FUNCTIONS",
     "MODELS": "use SHOW FUNCTIONS",
-    "PARTITIONS": "tables have no partitions here",
+    "PARTITIONS": "they are folders below the path of the table",
     "CONNECTIONS": "use SHOW CREATE TABLE",
     "MATERIALIZED_TABLES": "use SHOW TABLES",
 }
@@ -220,7 +220,7 @@ def _held(catalog: Catalog, name: Name, position: Position | None) -> Table | Vi
 
 def _about(table: Table) -> tuple[dict[str, str], tuple[str, ...], tuple[str, str] | None]:
     extras = {n: f"AS {table.texts[n]}" for n, _ in table.computed}
-    for m in table.metadata:
+    for m in (m for m in table.metadata if not m.key.startswith(PARTITION)):
         extras[m.column.name] = f"METADATA FROM '{m.key}'" + (" VIRTUAL" if m.virtual else "")
     watermark = (table.watermark.column, table.watermark.text) if table.watermark else None
     return extras, table.primary_key, watermark

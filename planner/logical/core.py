@@ -18,9 +18,11 @@ from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_
 @dataclass(frozen=True)
 class Scan(LogicalPlan):
     """Rows of a table as its connector and format give them: physical and metadata columns, nothing computed, nothing
-    pushed down. Its identity is the source and the declared columns, not the table's name."""
+    pushed down. Its identity is the source and the declared columns, not the table's name. `where`: only the partitions
+    whose columns fulfil it."""
 
     table: Table
+    where: Scalar | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -28,13 +30,15 @@ class Scan(LogicalPlan):
 
     @property
     def label(self) -> str:
-        return f"{self.table.display} ({self.table.connector})"
+        where = "" if self.where is None else f", partitions where {self.where}"
+        return f"{self.table.display} ({self.table.connector}){where}"
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
         keys = [f"{m.column.name}<-{m.key}" for m in self.table.metadata]
-        return (*options, *keys, *map(str, self.schema))
+        where = () if self.where is None else (self.where.digest,)
+        return (*options, *keys, *map(str, self.schema), *where)
 
     @cached_property
     def changes(self) -> Changes:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from parser.types import DataType
 from planner.catalog import Table
+from planner.scalar import Scalar
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.memory_tables import Memory
@@ -128,6 +129,22 @@ class Changing(Protocol):
 
     def takes(self, table: Table) -> frozenset[RowKind]:
         """The kinds of rows that can be written to the table."""
+
+
+@runtime_checkable
+class Partitioning(Protocol):
+    """What a connector has besides, where the values of partition columns do not stand in records: to it they are metadata,
+    by `planner.catalog.PARTITION` and the column's name."""
+
+    has_partitions: ClassVar[bool]
+
+
+@runtime_checkable
+class Pruning(Protocol):
+    """What a source has besides that can leave partitions out."""
+
+    def keep(self, where: Scalar) -> None:
+        """Reads only partitions whose columns fulfil this. Called before anything else."""
 
 
 @runtime_checkable

@@ -20,10 +20,20 @@ import pyarrow as pa
 
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
-from planner.catalog import Table
+from planner.catalog import PARTITION, Table
+from planner.scalar import Scalar
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
 from sqlengine.connectors.filesystem_overwrite import OverwritingFileSink, complete
-from sqlengine.connectors.filesystem_sink import FileSink
+from sqlengine.connectors.filesystem_partitions import (
+    PartitionedFileSink,
+    Texts,
+    check_partitions,
+    columns_of_partitions,
+    fulfils,
+    partitions,
+    value_of,
+)
+from sqlengine.connectors.filesystem_sink import FileSink, check_folder
 from sqlengine.connectors.registry import connector, options_of
 from sqlengine.formats.lines import Framed
 from sqlengine.formats.options import boolean, choice, duration
@@ -42,6 +52,9 @@ class FilesystemConnector:
         "path": Option(required=True, doc="a file or a folder, also as file:///…"),
         "source.monitor-interval": Option(duration, doc="looks for new files so often; the table is then unbounded"),
         "source.follow": Option(boolean, default="false", doc="waits for lines that are appended later"),
+        "partition.default-name": Option(
+            default="__DEFAULT_PARTITION__", doc="names the folder of a partition whose value is NULL or empty"
+        ),
         "sink.fsync": Option(
             choice("none", "epoch"), default="none", doc="'epoch' keeps what is committed over power loss"
         ),
@@ -53,6 +66,7 @@ class FilesystemConnector:
         "file.modification-time": timestamp_ltz(3).with_nullable(False),
         "offset": BIGINT.with_nullable(False),
     }
+    has_partitions: ClassVar[bool] = True
     needs_format: ClassVar[bool] = True
     accepts_updates: ClassVar[bool] = False
     overwrites_streams: ClassVar[bool] = False
@@ -60,6 +74,7 @@ class FilesystemConnector:
     def source(self, table: Table, environment: Environment) -> Source:
         """ExecutionError where there is nothing at the path."""
         _check_format(table)
+        check_partitions(table)
         options = options_of(table)
         interval = options["source.monitor-interval"]
         assert interval is None or isinstance(interval, int)
@@ -70,19 +85,31 @@ class FilesystemConnector:
         """Makes the folder. PlanError where the path is a file."""
         _check_written(table)
         complete(_path(table))
-        return FileSink(table, _path(table), environment.writer, fsync=_fsync(table), disk=environment.disk)
+        fsync, disk = _fsync(table), environment.disk
+        if table.partition_keys:
+            check_folder(table, _path(table), disk)
+            default = default_name(table)
+            return PartitionedFileSink(table, _path(table), environment.writer, default, fsync=fsync, disk=disk)
+        return FileSink(table, _path(table), environment.writer, fsync=fsync, disk=disk)
 
     def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
         _check_written(table)
         complete(_path(table))
-        return OverwritingFileSink(table, _path(table), environment.writer, fsync=_fsync(table))
+        default = default_name(table) if table.partition_keys else None
+        return OverwritingFileSink(table, _path(table), environment.writer, default, fsync=_fsync(table))
 
 
 def _check_written(table: Table) -> None:
     _check_format(table)
-    if any(not m.virtual for m in table.metadata):
+    check_partitions(table)
+    if any(not m.virtual and not m.key.startswith(PARTITION) for m in table.metadata):
         raise UnsupportedError("metadata columns of a file cannot be written", hint="declare them METADATA VIRTUAL")
+
+
+def default_name(table: Table) -> str:
+    """How the folder of a partition is called whose value is NULL."""
+    return str(options_of(table)["partition.default-name"])
 
 
 def _fsync(table: Table) -> bool:
@@ -123,6 +150,10 @@ class FileSource:
         self._ends: dict[str, int] = {}
         self._inodes: dict[str, int] = {}
         self._line_bytes = 256  # what lines seem to take, and a quarter more
+        self._partitions = columns_of_partitions(table)
+        self._default = default_name(table) if self._partitions else ""
+        self._where: Scalar | None = None
+        self._values: dict[tuple[str, str], pa.Array] = {}  # of a folder, by the key of metadata
         if not path.exists():
             raise ExecutionError(f"there is no file or folder '{path}' for table '{table.display}'")
         self._looked = clock()
@@ -131,7 +162,7 @@ class FileSource:
 
     def _look(self) -> None:
         """Takes up files that appeared, as long as they are now."""
-        for path in _files(self._root):
+        for path in self._files():
             shard = str(path)
             if shard in self._inodes:
                 continue
@@ -140,6 +171,21 @@ class FileSource:
             status = path.stat()
             self._inodes[shard], self._ends[shard] = status.st_ino, status.st_size
             self._shards.append(shard)
+
+    def _files(self) -> list[Path]:
+        if not self._partitions:
+            return _files(self._root)
+        found = partitions(self._root, self._table.partition_keys, self._default)
+        return [path for folder, values in found if self._is_kept(folder, values) for path in _files(folder)]
+
+    def keep(self, where: Scalar) -> None:
+        """See `Pruning`."""
+        self._where = where
+        kept = {str(path) for path in self._files()}
+        self._shards = [shard for shard in self._shards if shard in kept]
+
+    def _is_kept(self, folder: Path, values: Texts) -> bool:
+        return self._where is None or fulfils(self._where, list(self._partitions.values()), values, folder)
 
     def shards(self) -> list[str]:
         if self._interval is not None and self._clock() - self._looked >= self._interval:
@@ -199,6 +245,8 @@ class FileSource:
     def _metadata(self, key: str, shard: str, offsets: npt.NDArray[np.int64]) -> pa.Array:
         if key == "offset":
             return pa.array(offsets)
+        if key in self._partitions:
+            return pa.repeat(self._value(key, Path(shard)), len(offsets))
         status = Path(shard).stat()
         value: pa.Scalar = {
             "file.path": pa.scalar(shard),
@@ -207,6 +255,17 @@ class FileSource:
             "file.modification-time": pa.scalar(status.st_mtime_ns // 10**6, pa.timestamp("ms", "UTC")),
         }[key]
         return pa.repeat(value, len(offsets))
+
+    def _value(self, key: str, path: Path) -> pa.Scalar:
+        keys = self._table.partition_keys
+        folders = path.relative_to(self._root).parts[: len(keys)]
+        place = self._root.joinpath(*folders)
+        if (str(place), key) not in self._values:
+            column = self._partitions[key]
+            text = folders[keys.index(column.name)].partition("=")[2]
+            value = value_of(None if text == self._default else unquote(text), column, place)
+            self._values[str(place), key] = value
+        return self._values[str(place), key][0]
 
     def _status(self, shard: str, offset: int = 0) -> os.stat_result:
         """The file's size now; ExecutionError where it is not the file of before."""

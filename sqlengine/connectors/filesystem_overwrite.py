@@ -1,5 +1,5 @@
 """INSERT OVERWRITE into a folder: the new files take the place of all others, at once and only when the statement has
-succeeded.
+succeeded. Where the table has partitions, those that get rows are replaced, and all others stay.
 
 Rows are written into a hidden folder inside. At the end a hidden list says which files go and which come; from the
 moment when the list is there, the new files count. Whoever opens the folder next completes what a crash has left."""
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,6 +16,8 @@ import msgspec
 
 from planner.catalog import Table
 from sqlengine.batch import Batch
+from sqlengine.connectors.base import Sink
+from sqlengine.connectors.filesystem_partitions import PartitionedFileSink
 from sqlengine.connectors.filesystem_sink import FileSink, check_folder, file_name, part_of
 
 _LIST = ".overwrite-"
@@ -34,14 +37,19 @@ class OverwritingFileSink:
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool) -> None:
+    def __init__(self, table: Table, folder: Path, writer: str, default: str | None, *, fsync: bool) -> None:
         check_folder(table, folder)
         self._folder = folder
         self._own = part_of(writer)
         name = file_name(table, writer)
         self._staging = folder / f".staging-{name}"
         self._list = folder / f"{_LIST}{name}"
-        self._sink = FileSink(table, self._staging, writer, fsync=fsync)
+        self._sink: Sink = (
+            FileSink(table, self._staging, writer, fsync=fsync)
+            if default is None
+            else PartitionedFileSink(table, self._staging, writer, default, fsync=fsync)
+        )
+        self._partitioned = default is not None
 
     def last_epoch(self) -> int | None:
         return self._sink.last_epoch()
@@ -59,13 +67,21 @@ class OverwritingFileSink:
 
     def announce(self) -> None:
         """Writes the list: from now on the new files count."""
-        comes = [p.name for p in sorted(self._staging.glob("part-*")) if p.stat().st_size]
-        visible = (n for n in sorted(os.listdir(self._folder)) if n[0] not in "._")
-        goes = [n for n in visible if not n.startswith(self._own)]
+        files = [p.relative_to(self._staging) for p in sorted(self._staging.rglob("part-*")) if p.stat().st_size]
+        comes = [p.as_posix() for p in files]
+        folders = dict.fromkeys(p.parent for p in files) if self._partitioned else [Path()]
+        goes = [name for folder in folders for name in self._goes(folder)]
         exchange = _Exchange(self._staging.name, comes, goes)
         for name in comes:
             _sync(self._staging / name)
         _write_whole(self._list, msgspec.json.encode(exchange))
+
+    def _goes(self, folder: Path) -> Iterator[str]:
+        """What is visible in a folder of the table and not of this run."""
+        there = self._folder / folder
+        for name in sorted(os.listdir(there)) if there.is_dir() else ():
+            if name[0] not in "._" and not name.startswith(self._own):
+                yield (folder / name).as_posix()
 
     def close(self) -> None:
         self._sink.close()
@@ -85,10 +101,11 @@ def _carry_out(folder: Path, entry: Path) -> None:
     staging = folder / exchange.staging
     for name in exchange.comes:
         if (staging / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staging / name, folder / name)
     for name in exchange.goes:
         _remove(folder / name)
-        _remove(folder / f".{Path(name).stem}.journal")
+        _remove((folder / name).with_name(f".{Path(name).stem}.journal"))
     shutil.rmtree(staging, ignore_errors=True)
     entry.unlink(missing_ok=True)
 

@@ -10,14 +10,25 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from parser.errors import OptionError, PlanError, UnsupportedError
-from parser.types import Root
-from planner.catalog import MetadataColumn, Table
+from parser.types import Root, Schema
+from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.changelog import Changes
 from planner.delivery import Takes, deliver
+from planner.logical import Scan
 from planner.logical import Sink as PlannedSink
 from planner.settings import IDLE_OPTION, RUNTIME_MODE, is_batch
 from sqlengine.batch import RowKind
-from sqlengine.connectors.base import Changing, Connector, Environment, Option, Overwriting, Sink, Source
+from sqlengine.connectors.base import (
+    Changing,
+    Connector,
+    Environment,
+    Option,
+    Overwriting,
+    Partitioning,
+    Pruning,
+    Sink,
+    Source,
+)
 from sqlengine.formats.options import did_you_mean, duration, parse_options
 from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
 
@@ -73,7 +84,9 @@ def validate(table: Table) -> None:
     declared = _declared(table, found)
     own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
     parse_options(own, declared, f"table '{table.display}'")
-    if table.partition_keys and not (isinstance(found, Changing) and found.keeps_rows):
+    if table.partition_keys and not (
+        isinstance(found, Partitioning) or (isinstance(found, Changing) and found.keeps_rows)
+    ):
         raise UnsupportedError(
             f"PARTITIONED BY of table '{table.display}' is not supported",
             detail=f"connector '{table.connector}' has no partitions",
@@ -89,6 +102,8 @@ def validate(table: Table) -> None:
 def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) -> None:
     """The connector, or the format of the table, has the key, and its values fit in the declared type."""
     if isinstance(found, Changing) and found.keeps_rows:
+        return
+    if isinstance(found, Partitioning) and declared.key.startswith(PARTITION):
         return
     known = dict(found.metadata)
     chosen = changelog_format_of(table) if found.needs_format else None
@@ -123,6 +138,15 @@ def open_source(table: Table, environment: Environment) -> Source:
         raise _cannot_open(table, "read", error) from None
 
 
+def open_scan(scan: Scan, environment: Environment) -> Source:
+    """Opens what a scan reads."""
+    source = open_source(scan.table, environment)
+    if scan.where is not None:
+        assert isinstance(source, Pruning)
+        source.keep(scan.where)
+    return source
+
+
 def open_sink(table: Table, environment: Environment, *, overwrite: bool = False) -> Sink:
     """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is there."""
     validate(table)
@@ -144,7 +168,17 @@ def declared(table: Table) -> Table:
         kinds = brings(table)
     except PlanError:
         return table
+    if isinstance(connector_of(table), Partitioning):
+        table = _with_partitions_apart(table)
     return replace(table, changes=changes_of(kinds))
+
+
+def _with_partitions_apart(table: Table) -> Table:
+    """The partition columns are in no record: the connector tells them."""
+    keys = [c for c in table.physical if c.name in table.partition_keys]
+    apart = tuple(MetadataColumn(c, PARTITION + c.name, virtual=False) for c in keys)
+    rest = tuple(c for c in table.physical if c.name not in table.partition_keys)
+    return replace(table, physical=Schema(rest), metadata=(*table.metadata, *apart))
 
 
 def brings(table: Table) -> frozenset[RowKind]:

@@ -9,7 +9,7 @@ from parser.errors import SqlError
 from planner.logical import LookupJoin, Scan, Values
 from planner.physical import PhysicalPlan
 from sqlengine.connectors.base import Chunk, Environment, Source
-from sqlengine.connectors.registry import open_source
+from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.epochs import Range
 from sqlengine.executors.failures import LostSource
 from sqlengine.executors.sources import RunningSource
@@ -46,7 +46,7 @@ class Inputs:
 
     def _open(self, scan: Scan) -> Source:
         try:
-            return open_source(scan.table, self._environment)
+            return open_scan(scan, self._environment)
         except SqlError as error:
             if not self._recovering:
                 raise

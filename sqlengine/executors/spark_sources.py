@@ -19,7 +19,7 @@ from planner.logical import Scan, Values
 from planner.physical import PhysicalPlan
 from sqlengine.batch import MAX_WATERMARK
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import open_source
+from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.inputs import looked_up
 from sqlengine.executors.sources import RunningSource, check_bounded
 from sqlengine.executors.wire import encode_batch
@@ -83,7 +83,7 @@ class DriverSources:
         self._first = looked_up(plan, plan.graph.nodes)
         try:
             for name, scan in scans.items():
-                self._running[name] = running = RunningSource(scan, open_source(scan.table, environment))
+                self._running[name] = running = RunningSource(scan, open_scan(scan, environment))
                 self._name(name, running.begin())
             if ends:
                 check_bounded(self._running.values())

@@ -13,7 +13,7 @@ from planner.physical import PhysicalNode
 from rules.options import Options
 from sqlengine.batch import Batch, empty
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import open_source
+from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
@@ -74,7 +74,7 @@ class SourceStage:
             plan = self._nodes[name].plan
             assert isinstance(plan, Scan)
             environment = Environment(None, lambda: step.proctime, "")
-            self._running[name] = RunningSource(plan, open_source(plan.table, environment))
+            self._running[name] = RunningSource(plan, open_scan(plan, environment))
         return self._running[name]
 
 

@@ -61,7 +61,8 @@ def test_sql_of_the_document_runs(document: Path, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("document", WITH_SCRIPTS, ids=lambda p: p.name)
-def test_scripts_of_the_document_run(document: Path, tmp_path: Path) -> None:
+def test_scripts_of_the_document_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for number, block in enumerate(scripts_of(document.read_text(encoding="utf-8"))):
         collected = Collected(block)
         with open_runner(tmp_path / str(number)) as runner:

@@ -6,3 +6,5 @@ CREATE TABLE c (k STRING, v INT, low AS LOWER(k), r AS RAND()) WITH ('connector'
 CREATE TABLE m (k STRING, `offset` BIGINT METADATA VIRTUAL, `partition` INT METADATA FROM 'shard', v INT) WITH ('connector' = 'topic');
 CREATE TABLE sink (a BIGINT, s STRING, n STRING) WITH ('connector' = 'topic');
 CREATE VIEW v AS SELECT a, LOWER(s) AS low, b + 1 AS b1 FROM t;
+CREATE TABLE files (hr INT, id INT, v STRING, dy STRING) PARTITIONED BY (dy, hr) WITH ('connector' = 'filesystem', 'path' = 'files', 'format' = 'csv');
+CREATE TABLE timed (id INT, dy STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) PARTITIONED BY (dy) WITH ('connector' = 'filesystem', 'path' = 'files', 'format' = 'csv');

@@ -12,9 +12,10 @@ from parser import parse
 from parser.script import split
 from parser.statements import Statement
 from planner import bind, explain
-from planner.catalog import Catalog
+from planner.catalog import Catalog, Table
 from planner.logical import LogicalPlan
 from planner.optimizer import PASSES
+from sqlengine.connectors.registry import declared
 
 FOLDER = Path(__file__).parent
 NAMES = [p.__name__ for p in PASSES]
@@ -25,7 +26,7 @@ def tables() -> Catalog:
     for statement in parse((FOLDER / "tables.sql").read_text()):
         bound = bind(statement, catalog, {})
         assert not isinstance(bound, tuple)
-        catalog = catalog.put(bound)
+        catalog = catalog.put(declared(bound) if isinstance(bound, Table) and bound.partition_keys else bound)
     return catalog
 
 

@@ -1,0 +1,38 @@
+"""Conditions on partition columns alone say which partitions are read.
+
+SELECT id FROM logs WHERE dt = DATE '2024-05-01' AND id > 3
+
+Filter ((dt = 2024-05-01) AND (id > 3))         Filter (id > 3)
+  Scan logs                                       Scan logs, partitions where (dt = 2024-05-01)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.catalog import PARTITION
+from planner.logical import Filter, LogicalPlan, Scan
+from planner.rewrite import conjunction, conjuncts, transform
+from planner.scalar import columns_of, is_deterministic
+from planner.totality import can_fail
+
+
+def prune_partitions(plan: LogicalPlan) -> LogicalPlan:
+    """Not below a watermark: what is not read would not move it. A scan with other partitions is another scan, which reads
+    less than the one that all jobs share."""
+    return transform(plan, _prune)
+
+
+def _prune(node: LogicalPlan) -> LogicalPlan:
+    if not isinstance(node, Filter) or not isinstance(node.input, Scan):
+        return node
+    scan = node.input
+    keys = {m.column.name for m in scan.table.metadata if m.key.startswith(PARTITION)}
+    parts = conjuncts(node.predicate)
+    chosen = [p for p in parts if columns_of(p) and columns_of(p) <= keys and is_deterministic(p) and not can_fail(p)]
+    if not chosen:
+        return node
+    held = () if scan.where is None else (scan.where,)
+    narrowed = replace(scan, where=conjunction((*held, *chosen)))
+    rest = [p for p in parts if not any(p is c for c in chosen)]
+    return Filter(narrowed, conjunction(rest), node.salt) if rest else narrowed
