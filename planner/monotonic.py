@@ -10,6 +10,7 @@ from enum import Enum
 from planner.logical import (
     AggregateCall,
     AssignWatermark,
+    Expand,
     Filter,
     GlobalAggregate,
     GroupAggregate,
@@ -60,7 +61,7 @@ def courses(plan: LogicalPlan) -> Courses:
             return dict.fromkeys(plan.schema.names, Course.ANY if plan.changes else Course.CONSTANT)
         case Over() | IntervalJoin():
             return None if plan.changes else dict.fromkeys(plan.schema.names, Course.CONSTANT)
-        case AssignWatermark() | TableFunction():
+        case AssignWatermark() | TableFunction() | Expand():
             return _plain(plan, courses(plan.input))
         case Project():
             return _projected(plan)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from planner.logical import (
     BinaryJoin,
+    Expand,
     Filter,
     Join,
     JoinKind,
@@ -46,6 +47,8 @@ def _source(plan: LogicalPlan, column: str) -> tuple[LogicalPlan, str] | None:
     match plan:
         case Filter():
             return plan.input, column
+        case Expand():
+            return (plan.input, plan.sources[column]) if column in plan.sources else None
         case Project():
             item = dict(plan.items)[column]
             return (plan.input, item.name) if isinstance(item, ColumnRef) else None

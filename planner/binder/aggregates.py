@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError
-from parser.types import BIGINT, Column, DataType, Schema, TimeAttribute
-from planner.binder import grouping_sets, literals, pool, refusals, window_groups
+from parser.types import BIGINT, DataType, TimeAttribute
+from planner.binder import grouping_sets, pool, refusals, window_groups
 from planner.binder.aggregate_calls import aggregate_argument, user_aggregate
 from planner.binder.calls import function_call, time_kept, user_arguments
 from planner.binder.over import OverCalls
@@ -21,12 +21,12 @@ from planner.catalog import Function, Table
 from planner.logical import (
     WINDOW_COLUMNS,
     AggregateCall,
+    Expand,
     Filter,
     GroupAggregate,
     LogicalPlan,
     Project,
     Session,
-    Union,
     Window,
     window_columns,
 )
@@ -135,20 +135,9 @@ class Grouping:
             replace(c, argument=_of(read, c.argument), filter_column=_of(read, c.filter_column)) for c in calls
         )
         self._mark("set", list(range(len(self.sets))))
-        branches = tuple(self._branch(below, i, read) for i in range(len(self.sets)))
-        columns = zip(branches[0].schema.names, *(b.schema for b in branches), strict=True)
-        schema = Schema(tuple(Column(n, c[0].type.with_nullable(any(x.type.nullable for x in c))) for n, *c in columns))
-        return Union(branches, schema), calls
-
-    def _branch(self, below: LogicalPlan, number: int, read: Mapping[str, str]) -> LogicalPlan:
-        items: list[tuple[str, Scalar]] = []
-        for column in below.schema:
-            grouped = column.name not in self.keys or column.name in self.sets[number]
-            kind = column.type.with_nullable(True)
-            items.append((column.name, pool.column(column.name, column.type) if grouped else literals.null(kind)))
-        items += [(copy, pool.column(name, below.schema.type(name))) for name, copy in read.items()]
-        items += [(name, Literal(values[number], _MARK)) for name, values in self.marks.items()]
-        return Project(below, tuple(items))
+        copies = tuple((copy, name) for name, copy in read.items())
+        marks = tuple((name, tuple(values)) for name, values in self.marks.items())
+        return Expand(below, tuple(self.keys), tuple(self.sets), copies, marks), calls
 
     def _mark(self, prefix: str, values: list[int]) -> ColumnRef:
         name = self._fresh(prefix)
@@ -174,7 +163,9 @@ class Grouping:
             if not isinstance(value, Literal) and value.digest not in self.grouped:
                 self._key(value, everywhere=all(value.digest in d for d in digests))
         names = {digest: column.name for digest, column in self.grouped.items()}
-        self.sets = [frozenset(names[d] for d in group if d in names) for group in digests]
+        sets = [frozenset(names[d] for d in group if d in names) for group in digests]
+        # Flink takes them in this order, whatever that of the text.
+        self.sets = sorted(sets, key=lambda s: tuple(k not in s for k in self.keys))
 
     def _legacy_window(self, windows: list[exp.Expression]) -> None:
         if len(windows) > 1:

@@ -14,6 +14,7 @@ from planner.binder.calls import function_call
 from planner.binder.decorrelate import is_correlated, is_outer, too_entangled
 from planner.binder.scope import OUTER, distinct_names
 from planner.logical import (
+    Expand,
     Filter,
     GroupAggregate,
     Join,
@@ -123,6 +124,8 @@ class _Dependent:
         match plan:
             case Values():
                 return self._values(plan)
+            case Expand():
+                return replace(plan, input=self.plan(plan.input))
             case Filter() | TableFunction():
                 return map_expressions(plan.with_inputs([self.plan(plan.input)]), self.inward)
             case Project():

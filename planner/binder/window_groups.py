@@ -21,6 +21,7 @@ from planner.logical import (
     Aligned,
     Cumulate,
     EmittingAggregate,
+    Expand,
     Filter,
     GroupAggregate,
     Hop,
@@ -215,6 +216,9 @@ def _assignment(plan: LogicalPlan, names: frozenset[str]) -> WindowAssign | Sess
             items = [i for _, i in plan.items if columns_of(i) & _below(plan, names)]
             handed = all(isinstance(i, ColumnRef) for i in items)
             return _assignment(plan.input, _below(plan, names)) if handed else None
+        case Expand():
+            found = _assignment(plan.input, frozenset(plan.sources[n] for n in names if n in plan.sources))
+            return None if isinstance(found, SessionAssign) else found
         case Union():
             found = [_assignment(b, _same_places(plan, b, names)) for b in plan.branches]
             windows = {replace(f.window, time_column="") if f is not None else None for f in found}

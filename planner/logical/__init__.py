@@ -9,6 +9,7 @@ from planner.logical.aggregates import GroupAggregate
 from planner.logical.changelogs import DropUpdateBefore, FromChangelog, Normalize, ToChangelog, UpsertMaterialize
 from planner.logical.constraints import Constrain
 from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
+from planner.logical.expand import Expand
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
 from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
@@ -42,6 +43,7 @@ __all__ = [
     "DropUpdateBefore",
     "EmittingAggregate",
     "Equality",
+    "Expand",
     "Filter",
     "Frame",
     "FromChangelog",

@@ -12,6 +12,7 @@ from planner.logical import (
     Constrain,
     DropUpdateBefore,
     EmittingAggregate,
+    Expand,
     FromChangelog,
     GlobalAggregate,
     GroupAggregate,
@@ -54,6 +55,7 @@ from sqlengine.formats.registry import decoder_for, value_metadata
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog_rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
 from sqlengine.operators.constrain import ConstrainOperator
+from sqlengine.operators.expand import ExpandOperator
 from sqlengine.operators.first_row import FirstRowOperator
 from sqlengine.operators.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.interval_join import IntervalJoinOperator
@@ -96,7 +98,9 @@ class OperatorFactory:
         """Whether the running operator of `old` does for `new`: only where it goes may differ."""
         if isinstance(new.plan, RulesPlan):
             return old.plan == new.plan
-        return not isinstance(new.plan, Scan | Project | TableFunction | LateRows) or old.columns == new.columns
+        return (
+            not isinstance(new.plan, Scan | Project | TableFunction | Expand | LateRows) or old.columns == new.columns
+        )
 
     def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
         """A new operator. A set of rules is made from the one that runs, so that only the difference is compiled."""
@@ -167,6 +171,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
         _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns, _owner(node))),
         _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns, _owner(node))),
+        _entry(Expand, lambda plan, node: ExpandOperator(plan, node.columns)),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),
         _entry(LocalAggregate, lambda plan, node: LocalAggregateOperator(plan, _owner(node))),
