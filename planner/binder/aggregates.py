@@ -163,9 +163,9 @@ class Grouping:
             if not isinstance(value, Literal) and value.digest not in self.grouped:
                 self._key(value, everywhere=all(value.digest in d for d in digests))
         names = {digest: column.name for digest, column in self.grouped.items()}
-        sets = [frozenset(names[d] for d in group if d in names) for group in digests]
+        grouped = [frozenset(names[d] for d in group if d in names) for group in digests]
         # Flink takes them in this order, whatever that of the text.
-        self.sets = sorted(sets, key=lambda s: tuple(k not in s for k in self.keys))
+        self.sets = sorted(grouped, key=lambda s: tuple(k not in s for k in self.keys))
 
     def _legacy_window(self, windows: list[exp.Expression]) -> None:
         if len(windows) > 1:

@@ -217,8 +217,8 @@ def _assignment(plan: LogicalPlan, names: frozenset[str]) -> WindowAssign | Sess
             handed = all(isinstance(i, ColumnRef) for i in items)
             return _assignment(plan.input, _below(plan, names)) if handed else None
         case Expand():
-            found = _assignment(plan.input, frozenset(plan.sources[n] for n in names if n in plan.sources))
-            return None if isinstance(found, SessionAssign) else found
+            assign = _assignment(plan.input, frozenset(plan.sources[n] for n in names if n in plan.sources))
+            return None if isinstance(assign, SessionAssign) else assign
         case Union():
             found = [_assignment(b, _same_places(plan, b, names)) for b in plan.branches]
             windows = {replace(f.window, time_column="") if f is not None else None for f in found}

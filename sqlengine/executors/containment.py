@@ -6,23 +6,43 @@ nothing any more: the graph goes back to its last checkpoint and on without the 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from planner.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.failures import OperatorFailed
-from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream
+from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs
 from sqlengine.operators.dead_letters import dead_letters
+
+# A batch for an input port.
+Part: TypeAlias = tuple[int, Batch]
 
 log = logging.getLogger("sqlengine")
 
 
-def process(node: PhysicalNode, operator: Operator, stateful: bool, port: int, batch: Batch) -> Stream:
-    """The operator's output. OperatorFailed when it raised and rows cannot be told apart."""
+def process(node: PhysicalNode, operator: Operator, stateful: bool, parts: Sequence[Part]) -> Iterator[Stream]:
+    """What the operator makes of the batches that wait for it, by input port. OperatorFailed when it raised and rows cannot
+    be told apart."""
     if not stateful:
-        yield from _contained(node, operator, port, batch)
+        for port, batch in parts:
+            yield _contained(node, operator, port, batch)
         return
+    made = outputs(operator, parts)
+    while True:
+        try:
+            stream = next(made, None)
+        except Exception as error:
+            raise OperatorFailed(node, error) from error
+        if stream is None:
+            return
+        yield _named(node, stream)
+
+
+def _named(node: PhysicalNode, stream: Stream) -> Stream:
+    """What it raises on the way names the operator."""
     try:
-        yield from operator.process(port, batch)
+        yield from stream
     except Exception as error:
         raise OperatorFailed(node, error) from error
 

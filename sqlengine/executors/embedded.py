@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,9 +16,8 @@ from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
 from sqlengine.executors.letters import addressed
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output, Stream, Timed
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output, Timed
 from sqlengine.operators.rules import RulesOperator
-from sqlengine.operators.union import UnionOperator
 from sqlengine.state.table import KeyedTable
 
 # As many rows of one operator may wait for the next ones.
@@ -226,7 +225,7 @@ class EmbeddedExecutor:
             _, name = heapq.heappop(queue)
             current = self.running[name]
             rows = 0
-            for done in _outputs(current, waiting.pop(name)):
+            for done in process(current.node, current.operator, current.context.stateful, waiting.pop(name)):
                 for out_port, result in done:
                     if rows >= _ROWS:
                         self._work(source, waiting, queue, write)
@@ -281,12 +280,3 @@ class EmbeddedExecutor:
     def close(self) -> None:
         for node in self.running.values():
             node.operator.close()
-
-
-def _outputs(node: RunningNode, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:
-    """What comes of the batches that wait for a node, one after the other or, for what can, together."""
-    if isinstance(node.operator, UnionOperator) and len(parts) > 1:
-        yield node.operator.gather(parts)
-        return
-    for port, part in parts:
-        yield process(node.node, node.operator, node.context.stateful, port, part)

@@ -11,7 +11,7 @@ from parser.types import Schema
 from planner.physical import Edge, PhysicalNode
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output, Timed
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output, Timed, outputs
 from sqlengine.state.table import KeyedTable
 
 # An input of a node: its id and the port.
@@ -96,17 +96,16 @@ class FragmentOperator:
         output: Output = []
         while queue:
             _, name = heapq.heappop(queue)
-            for in_port, part in waiting.pop(name):
-                for out_port, result in self._process(name, in_port, part):
-                    if out_port in (ERROR_PORT, GIVE_UP_PORT):
-                        output.append((out_port, result))
-                        continue
-                    for edge in self._nodes[name].edges.get(out_port, ()):
-                        self._send(edge, result, waiting, queue, output)
+            for out_port, result in self._process(name, waiting.pop(name)):
+                if out_port in (ERROR_PORT, GIVE_UP_PORT):
+                    output.append((out_port, result))
+                    continue
+                for edge in self._nodes[name].edges.get(out_port, ()):
+                    self._send(edge, result, waiting, queue, output)
         return output
 
-    def _process(self, name: str, port: int, batch: Batch) -> Output:
-        output = list(self._operators[name].process(port, batch))
+    def _process(self, name: str, parts: Sequence[tuple[int, Batch]]) -> Output:
+        output = [made for stream in outputs(self._operators[name], parts) for made in stream]
         if name not in self._idle:
             return output
         return [(to, made.tick(made.schema)) for to, made in output if to not in (ERROR_PORT, GIVE_UP_PORT)]

@@ -7,7 +7,7 @@ it on its buckets, an instance on its shards, a simulation on a clock of its own
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from parser.types import BIGINT, STRING, Column, Schema
@@ -52,6 +52,14 @@ class Timed(Protocol):
         """The processing time (ms) at which it wants a tick; None where it waits for nothing."""
 
 
+@runtime_checkable
+class Gathering(Protocol):
+    """An operator for which it matters that batches of its inputs came together."""
+
+    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+        """What `process` gives for all of these batches, by input port."""
+
+
 class Operator(Protocol):
     """`open` comes once, before anything else; `process` any number of times from one thread; `close` once.
 
@@ -63,3 +71,12 @@ class Operator(Protocol):
     def process(self, port: int, batch: Batch) -> Stream: ...
 
     def close(self) -> None: ...
+
+
+def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:
+    """What comes of the batches that wait for an operator, by input port: one after the other or, for what can, together."""
+    if isinstance(operator, Gathering) and len(parts) > 1:
+        yield operator.gather(parts)
+        return
+    for port, part in parts:
+        yield operator.process(port, part)

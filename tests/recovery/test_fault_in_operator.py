@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sqlengine.engine import Engine
 from sqlengine.jobs import JobState
 from sqlengine.operators.base import Output
 from sqlengine.operators.project import ProjectOperator
+from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.window_aggregate import WindowAggregateOperator
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 from tests.support import eventually
@@ -100,4 +102,25 @@ def test_without_state_it_costs_the_row_at_fault(tmp_path: Path, monkeypatch: py
     assert of_job(engine, "ids") == [n for n in range(10) if n != 7]
     (letter,) = rows(engine, "_dead_letters")
     assert "internal error: ZeroDivisionError: put there by hand" in str(letter)
+    engine.close()
+
+
+def test_a_fault_where_inputs_come_together_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gather(self: UnionOperator, parts: Sequence[tuple[int, Batch]]) -> Output:
+        raise ZeroDivisionError("put there by hand")
+
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS)
+    engine.submit("good", WINDOW.format(name="good"))
+    both = "(SELECT id FROM events UNION ALL SELECT id + 1 FROM events)"
+    engine.submit("bad", f"INSERT INTO outs SELECT 'bad', id FROM {both} AS both_parts")
+    engine.start()
+    append(engine, 0, 999, 1000)
+    _wait_for(engine, "bad", 6)
+    monkeypatch.setattr(UnionOperator, "gather", gather)
+    append(engine, 1001, 2001)
+    _wait_for(engine, "good", 2)
+    eventually(lambda: engine.job("bad").state is JobState.FAILED)
+    reason = engine.job("bad").reason or ""
+    assert "internal error in Union: ZeroDivisionError: put there by hand" in reason
     engine.close()
