@@ -39,10 +39,15 @@ class _Bounds:
 
 def ranked(plan: P) -> P:
     """The plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that streams have not."""
-    changed = transform(plan, _rewritten)
+    changed = with_ranks(plan)
     _check(changed)
     assert isinstance(changed, type(plan))
     return changed
+
+
+def with_ranks(plan: LogicalPlan) -> LogicalPlan:
+    """The part of a plan with every Top-N in it as a `Rank`: those within windows give rows that only come."""
+    return transform(plan, _rewritten)
 
 
 def _rewritten(node: LogicalPlan) -> LogicalPlan:

@@ -78,3 +78,10 @@ def empty_accumulator(columns: tuple[tuple[str, DataType], ...], capacity: int) 
         if t.nullable:
             acc[name + "?"] = np.zeros(capacity, np.bool_)
     return acc
+
+
+def quotient(numbers: Slots, divisor: Slots) -> Slots:
+    """Integers divided and cut towards zero, as in Java."""
+    floor = numbers // divisor  # rounds down
+    cut: Slots = floor + ((floor < 0) & (floor * divisor != numbers))
+    return cut

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
-from udf.accumulators import Accumulator, BothWays, Column, Slots, to_arrow_column, to_numpy
+from udf.accumulators import Accumulator, BothWays, Column, Slots, quotient, to_arrow_column, to_numpy
 from udf.arrays import valid
 from udf.decimals import EXACT, fit
 from udf.distinct import Distinct
@@ -102,12 +102,14 @@ class Count:
 @dataclass(frozen=True)
 class Sum(BothWays):
     """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums wrap around in the
-    width of the argument for SUM, in BIGINT for AVG, and averages of them are cut to integers."""
+    width of the argument for SUM, in BIGINT for AVG, and averages of them are cut to integers. As in Flink SUM is its first
+    value and what comes to that, so that a sum of -0.0 alone is -0.0; AVG, and SUM with OVER (`from_zero`), add to 0."""
 
     result_type: DataType
     sum_type: DataType
     average: bool
     retractable: bool = True
+    from_zero: bool = False
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
@@ -122,6 +124,8 @@ class Sum(BothWays):
         if added.dtype == np.object_:
             self._add_decimals(acc, slots, added, sign)
             return
+        if sign > 0:
+            self._begin(acc, slots)
         _add(acc["sum"], slots, added if sign > 0 else -added, self.sum_type)
         np.add.at(acc["count"], slots, sign)
         acc["sum?"][slots] = True
@@ -130,9 +134,17 @@ class Sum(BothWays):
         if acc["sum"].dtype == np.object_:
             self._merge_decimals(acc, slots, other, others)
             return
+        begun = other["sum?"][others].astype(np.bool_)
+        slots, others = slots[begun], others[begun]
+        self._begin(acc, slots)
         _add(acc["sum"], slots, other["sum"][others], self.sum_type)
         acc["count"][slots] += other["count"][others]
         acc["sum?"][slots] = True
+
+    def _begin(self, acc: Accumulator, slots: Slots) -> None:
+        """-0.0 is what changes no number that is added to it."""
+        if not (self.average or self.from_zero) and acc["sum"].dtype.kind == "f":
+            acc["sum"][slots[~acc["sum?"][slots].astype(np.bool_)]] = -0.0
 
     def _add_decimals(self, acc: Accumulator, slots: Slots, values: Column, sign: int) -> None:
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
@@ -160,7 +172,7 @@ class Sum(BothWays):
         if self.average:
             with np.errstate(all="ignore"):
                 divisor = np.where(present, counts, 1)
-                sums = sums / divisor if sums.dtype == np.float64 else _quotient(sums.astype(np.int64), divisor)
+                sums = sums / divisor if sums.dtype == np.float64 else quotient(sums.astype(np.int64), divisor)
         return to_arrow_column(sums, present, self.result_type)
 
     def _decimal(self, total: Decimal, count: int) -> Decimal | None:
@@ -177,12 +189,6 @@ def _add(sums: Column, slots: Slots, added: Column, kind: DataType) -> None:
     with np.errstate(all="ignore"):
         np.add.at(narrow, places, added.astype(np.float32))
     sums[distinct] = narrow
-
-
-def _quotient(numbers: Slots, divisor: Slots) -> Slots:
-    floor = numbers // divisor  # rounds down; Java cuts towards zero
-    cut: Slots = floor + ((floor < 0) & (floor * divisor != numbers))
-    return cut
 
 
 @dataclass(frozen=True)

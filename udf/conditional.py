@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 
@@ -199,6 +200,19 @@ def _extreme(kernel: Callable[..., Values], values: Sequence[Values]) -> Values:
     return kernel(*values, skip_nulls=False)
 
 
+def _zeros(found: Values, values: Sequence[Values], preferred: float) -> Values:
+    """Of zeros of both signs the preferred one: here, as in Flink, 0.0 is greater than -0.0."""
+    zero = pc.equal(found, pa.scalar(0, found.type))
+    if not pc.any(zero).as_py():
+        return found
+    like = [
+        pc.equal(pc.divide(pa.scalar(1, v.type), v), pa.scalar(math.copysign(math.inf, preferred), v.type))
+        for v in values
+    ]
+    there = pc.and_kleene(zero, reduce(pc.or_kleene, like))
+    return pc.if_else(there, pa.scalar(preferred, found.type), found)
+
+
 def _typed_alike(types: Types) -> tuple[DataType, ...] | None:
     return None if any(t.root is Root.NULL for t in types) else _ALIKE.casts(types)
 
@@ -218,7 +232,8 @@ def greatest(ctx: KernelContext, *values: Values) -> Values:
     if not pa.types.is_floating(found.type):
         return found
     nan = reduce(pc.or_kleene, map(pc.is_nan, values))
-    return pc.if_else(nan, pa.scalar(float("nan"), found.type), found)
+    found = pc.if_else(nan, pa.scalar(float("nan"), found.type), found)
+    return _zeros(found, values, 0.0)
 
 
 @function("LEAST", signature=_EXTREME)
@@ -228,4 +243,5 @@ def least(ctx: KernelContext, *values: Values) -> Values:
     >>> LEAST(2, 1, 3)
     1
     """
-    return _extreme(pc.min_element_wise, values)
+    found = _extreme(pc.min_element_wise, values)
+    return _zeros(found, values, -0.0) if pa.types.is_floating(found.type) else found

@@ -200,7 +200,10 @@ def sign(ctx: KernelContext, value: Values) -> Values:
     """
     if ctx.result_type.root is Root.DECIMAL:
         return decimal_rows(ctx.num_rows, lambda v: Decimal((v > 0) - (v < 0)), ctx.result_type, value)
-    return pc.sign(value).cast(ctx.result_type.arrow)
+    found = pc.sign(value).cast(ctx.result_type.arrow)
+    if not pa.types.is_floating(value.type):
+        return found
+    return pc.if_else(pc.equal(value, pa.scalar(0, value.type)), value, found)  # -0.0 stays what it is, as in Java
 
 
 def _cut_types(types: Types) -> tuple[DataType, ...] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from planner.binder.pattern_values import Asked, PatternValues, input_columns
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, distinct_names
 from planner.logical import LogicalPlan, MatchRecognize, PatternItem, PatternValue, Project, Skip, SortKey
+from planner.ranking import with_ranks
 from planner.scalar import ColumnRef, Literal, Scalar
 
 _MOST = 2**31 - 1
@@ -25,6 +27,8 @@ _MOST = 2**31 - 1
 def bind_match(node: exp.MatchRecognize, query: Query, context: Context) -> Query:
     """The matches in the rows of a query: the columns of PARTITION BY, then the measures. PlanError for clauses that do
     not go together, UnsupportedError for what Flink does not match either."""
+    if not context.batch:
+        query = replace(query, plan=with_ranks(query.plan))
     if query.plan.changes and not context.batch:
         hint = "match before rows are aggregated or joined"
         message = "MATCH_RECOGNIZE takes rows that only come, but those of its input are updated"

@@ -26,12 +26,16 @@ def _merge(node: LogicalPlan) -> LogicalPlan:
         return node
     if _changes_nothing(node):
         return node.input
-    below = node.input
-    if not isinstance(below, Project) or not _mergeable(node, below):
-        return node
-    values = dict(below.items)
-    items = tuple((name, substitute(e, values)) for name, e in node.items)
-    return _merge(Project(below.input, items, node.salt or below.salt))
+    one = into_one(node, node.input) if isinstance(node.input, Project) else None
+    return node if one is None else _merge(one)
+
+
+def into_one(upper: Project, lower: Project) -> Project | None:
+    """The projection that both are, `lower` being the input of `upper`; None where that would compute more."""
+    if not _mergeable(upper, lower):
+        return None
+    values = dict(lower.items)
+    return Project(lower.input, tuple((n, substitute(e, values)) for n, e in upper.items), upper.salt or lower.salt)
 
 
 def _changes_nothing(node: Project) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.logical import AssignWatermark, LogicalPlan, Names, Over, Project, Scan, Values, WindowAssign
+from planner.passes.merge_projections import into_one
 from planner.rewrite import is_column, references
 
 
@@ -39,6 +40,9 @@ def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
 def _project(node: Project, wanted: Names) -> LogicalPlan:
     if isinstance(node.input, Over):
         node = _without_calls(node, node.input)
+        one = into_one(node, node.input) if isinstance(node.input, Project) else None
+        if one is not None:
+            return _project(one, wanted)
     kept = tuple((n, e) for n, e in node.items if n in wanted)
     if not kept:  # a batch without columns would lose its number of rows
         kept = (next((i for i in node.items if is_column(i[1])), node.items[0]),)

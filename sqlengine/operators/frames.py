@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from planner.logical import OverCall
 from sqlengine.batch import IntArray
 from sqlengine.state.columns import validity
 from udf.accumulators import empty_accumulator, to_arrow_column
-from udf.aggregates import Aggregate, bind_aggregate
+from udf.aggregates import Aggregate, Sum, bind_aggregate
 from udf.vector import Vector
 
 # Frames may overlap: so many pairs of a row and its frame's rows are looked at in one go.
@@ -96,7 +96,8 @@ def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array], places:
 
 def bound_of(call: OverCall, moves: bool = False) -> Aggregate:
     kinds = () if call.argument_type is None else (call.argument_type,)
-    return bind_aggregate(call.function, kinds, grouped=True, retract=moves and call.function in ("MIN", "MAX"))
+    found = bind_aggregate(call.function, kinds, grouped=True, retract=moves and call.function in ("MIN", "MAX"))
+    return replace(found, from_zero=True) if isinstance(found, Sum) else found
 
 
 def aggregate(

@@ -33,11 +33,13 @@ _NOTHING_LEFT = 0
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows to tell of, in order of time and arrival: all columns by name, their time, and the slots of their keys."""
+    """Rows to tell of, in order of time and arrival: all columns by name, their time, the slots of their keys, and the
+    watermark that lets them go: their time, or the next one where it has passed that before they came."""
 
     columns: dict[str, pa.Array]
     times: IntArray
     keys: IntArray
+    due: IntArray
 
 
 class OverOperator:
@@ -127,7 +129,8 @@ class OverOperator:
             return None
         columns = {n: batch.column(n) for n in self._node.input.schema.names}
         slots, _ = self._keys.slots_for([columns[k] for k in self._node.partition], batch.num_rows)
-        return _Rows(columns, np.full(batch.num_rows, batch.proctime, np.int64), slots)
+        times = np.full(batch.num_rows, batch.proctime, np.int64)
+        return _Rows(columns, times, slots, times)
 
     def _due(self, batch: Batch, output: Output) -> _Rows | None:
         if batch.num_rows:
@@ -139,9 +142,10 @@ class OverOperator:
         names = self._node.input.schema.names
         columns = dict(zip(names, self._waiting.arrays(names, slots), strict=True))
         times = self._waiting.table.columns[_TIME][slots].astype(np.int64)
+        due = self._waiting.table.columns[_DUE][slots].astype(np.int64)
         self._waiting.drop(slots)
         keys, _ = self._keys.slots_for([columns[k] for k in self._node.partition], len(slots))
-        return _Rows(columns, times, keys)
+        return _Rows(columns, times, keys, due)
 
     def _wait(self, batch: Batch, output: Output) -> None:
         times, valid = milliseconds(batch.column(self._time))
@@ -214,7 +218,7 @@ class OverOperator:
         at = pa.array(back)
         values = [found[c.name].cast(c.type.arrow).take(at) for c in self._node.calls]
         tick = batch.tick(self._node.schema)
-        before = batch.watermarks_before(rows.times) if self._by_event else None
+        before = batch.watermarks_before(rows.due) if self._by_event else None
         return replace(tick, columns=(*rows.columns.values(), *values), num_rows=len(keys), row_watermarks=before)
 
     def _left(self, keys: IntArray, times: IntArray) -> None:

@@ -98,10 +98,10 @@ _EXTRA = ("INT", "BIGINT", "DECIMAL", "DOUBLE", "STRING", "BOOLEAN", "DATE", "AR
 def tables(rng: Random) -> list[Table]:
     """One table with late rows, two with rows in time, two without time, one without rows; one of changes; those that
     only joins read: versions (a table, and a view) and one to look into."""
-    seen = _table(rng, "ew", rng.randint(6, 14), delay=rng.choice((0, 3)))
+    seen = _table(rng, "ew", rng.randint(6, 14), delay=rng.choice((1, 3)))
     return [
         _table(rng, "late", rng.randint(10, 24), delay=rng.choice((0, 1, 3)), late=True),
-        _table(rng, "ev", rng.randint(8, 20), delay=rng.choice((0, 2, 4))),
+        _table(rng, "ev", rng.randint(8, 20), delay=rng.choice((1, 2, 4))),
         seen,
         _table(rng, "p", rng.randint(6, 14)),
         _table(rng, "q", rng.randint(2, 6)),
@@ -148,7 +148,7 @@ def _changes(rng: Random) -> Table:
 
 def _versions(rng: Random) -> Table:
     columns = [Column("k", "STRING"), Column("r", "INT"), Column("d", "DECIMAL"), Column("ts", "TIMESTAMP")]
-    delay, count = rng.choice((0, 2)), rng.randint(5, 12)
+    delay, count = rng.choice((1, 2)), rng.randint(5, 12)
     rows = []
     for time in _times(rng, count, delay, False):
         row = {c.name: _value(rng, c.kind) for c in columns[1:3]}

@@ -9,7 +9,8 @@ from tests.fuzz.expressions import COMPARED
 from tests.fuzz.relation import Making, Relation, of_kind
 from tests.fuzz.rows import aggregate, where
 
-_EQUAL = ("STRING", "INT", "BIGINT", "DECIMAL", "DOUBLE", "DATE", "TIMESTAMP", "BOOLEAN")
+# Equal row times make an interval join, and of late rows it depends on chance which ones that meets.
+_EQUAL = ("STRING", "INT", "BIGINT", "DECIMAL", "DOUBLE", "DATE", "BOOLEAN")
 
 
 def apart(make: Making, relation: Relation) -> tuple[Relation, str, dict[str, str]]:

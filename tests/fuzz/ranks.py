@@ -33,7 +33,10 @@ def _condition(make: Making, source: Relation) -> tuple[str, bool]:
     if (make.level == 1 or source.changes) and make.chance(0.4):
         return make.rng.choice(("= 1", "<= 1", "< 2")), True
     limit = make.rng.randint(2, 4)
-    return make.rng.choice((f"<= {limit}", f"= {limit + 1}", f"< {limit + 1}", f"BETWEEN 2 AND {limit + 1}")), False
+    forms = [f"<= {limit}", f"< {limit + 1}"]
+    if not source.updating:  # Flink does not find again what it has told of behind an offset, when that is taken back
+        forms += [f"= {limit + 1}", f"BETWEEN 2 AND {limit + 1}"]
+    return make.rng.choice(forms), False
 
 
 def top_n(make: Making, depth: int) -> Relation:
@@ -72,7 +75,7 @@ def qualify(make: Making, depth: int) -> Relation:
 def limit(make: Making, depth: int) -> Relation:
     source = make.input(depth)
     count = make.rng.randint(1, 6)
-    offset = f" OFFSET {make.rng.randint(1, 3)}" if make.chance(0.2) else ""
+    offset = f" OFFSET {make.rng.randint(1, 3)}" if not source.updating and make.chance(0.2) else ""
     if source.ordered and make.chance(0.4):
         sql = f"(SELECT * FROM {source.sql}{where(make, source.columns)} LIMIT {count}{offset})"
         return Relation(sql, source.columns, "limit", None, not offset, not offset, False)
