@@ -17,6 +17,7 @@ from benchmarks import (
     rules_gen,
     rules_real,
     rules_real_flink,
+    state,
 )
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "footprint": footprint.run,
     "functions": functions.run,
     "planning": planning.run,
+    "state": state.run,
     "kernels": kernels.run,
     "kernels_flink": kernels_flink.run,
     "nexmark": nexmark.run,

@@ -19,7 +19,7 @@ from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
 from sqlengine.cli_values import SIZE
 from sqlengine.config import Config, data_folder, function_limits, token_from
-from sqlengine.durability import Fsync
+from sqlengine.durability import Checkpoints, Fsync
 
 
 class Group(click.Group):
@@ -92,6 +92,13 @@ def cli() -> None:
     show_default=True,
     help="When files are forced to disk: 'none' is safe while the machine has power.",
 )
+@click.option(
+    "--checkpoints",
+    type=click.Choice(["rocksdb", "topic"]),
+    default="rocksdb",
+    show_default=True,
+    help="Where checkpoints are kept.",
+)
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
 @click.option(
     "--client-rate", type=SIZE, help="What a client may append to topics a second, such as 10MB (default: any)."
@@ -114,6 +121,7 @@ def serve(
     port: int,
     token_file: str | None,
     fsync: Fsync,
+    checkpoints: Checkpoints,
     batch_size: int,
     client_rate: int | None,
     volumes: tuple[Path, ...],
@@ -135,6 +143,7 @@ def serve(
         uploads=uploads,
         function_limits=function_limits(function_seconds, function_memory),
         fsync=fsync,
+        checkpoints=checkpoints,
         host=host,
         port=port,
         token=token,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from parser.errors import ServiceError
 from rules.options import Options
-from sqlengine.durability import Fsync
+from sqlengine.durability import Checkpoints, Fsync
 from sqlengine.functions.limits import Limits
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -24,6 +24,7 @@ class Config:
     `client_rate`: bytes a second that a client may append to topics (None: any); `volumes`: folders on other disks to which
     shards of topics may be moved;
     `memory_limit`: bytes of state that all jobs together may hold (None: as much as there is);
+    `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
     data: Path = Path("data")
@@ -34,6 +35,7 @@ class Config:
     fsync: Fsync = "none"
     rows_per_read: int = 4096
     memory_limit: int | None = None
+    checkpoints: Checkpoints = "rocksdb"
     checkpoint_rows: int = 100_000
     checkpoint_ms: int = 10_000
     host: str = "127.0.0.1"

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from parser.errors import ExecutionError, JobError, Position, SqlError
+from parser.errors import ExecutionError, JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
 from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -38,6 +38,8 @@ from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
 from sqlengine.replaying import MOST, Replayed, Replays
 from sqlengine.savepoints import Savepoints
+from sqlengine.state.stores import CheckpointStores
+from sqlengine.state.topic_store import TopicStores, has_topic
 from sqlengine.state_views import StateViews
 from sqlengine.workers import INLINE
 
@@ -71,7 +73,7 @@ class Engine:
             machine,
             self.broker,
             OperatorFactory(_rules(config, machine)),
-            machine.stores(config.data / "graphs"),
+            self._stores(config, machine),
             self._registry.fails_on_error,
             self._on_failure,
             self._thread.submit,
@@ -91,6 +93,18 @@ class Engine:
             self._thread.shutdown()
             POOL.leave(self)
             raise
+
+    def _stores(self, config: Config, machine: Machine) -> CheckpointStores:
+        """Where the checkpoints are kept. ServiceError where there are some in the other place: they would be lost."""
+        folder, topic = machine.stores(config.data / "graphs"), config.checkpoints == "topic"
+        others = folder if topic else TopicStores(self.broker, machine.clock) if has_topic(self.broker) else None
+        if others is not None and (names := others.names()):
+            raise ServiceError(
+                f"the checkpoints of this data folder are not in {config.checkpoints}",
+                detail=f"graphs: {', '.join(names[:5])}",
+                hint=f"start with --checkpoints {'rocksdb' if topic else 'topic'}, as it was written",
+            )
+        return TopicStores(self.broker, machine.clock) if topic else folder
 
     def start(self) -> None:
         """Begins to run. Short switch interval: the graph's thread gives the interpreter's lock away in every kernel, and

@@ -1,10 +1,11 @@
-"""Where checkpoints are kept: the interface of two calls, and two stores that implement it."""
+"""Where checkpoints are kept: the interface of two calls, and stores that implement it; `topic_store` is another."""
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from sqlengine.state.columns import IntArray
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
 
 if TYPE_CHECKING:
-    from rocksdict import Rdict, WriteBatch
+    from rocksdict import Rdict
 
 STORE_FORMAT: Final = 1
 
@@ -64,15 +65,22 @@ class _Part:
 
 
 def fold(parts: Sequence[_Part]) -> pa.Table:
-    """The rows that are left of a table's parts, in order of arrival."""
-    seen = np.empty(0, np.int64)
-    left: list[pa.Table] = []
-    for part in reversed(parts):
-        ids = _ids(part.puts)
-        left.append(part.puts.filter(pa.array(~np.isin(ids, seen))))
-        seen = np.concatenate([seen, ids, _ids(part.removed)])
-    rows = pa.concat_tables(left)
-    return rows.sort_by([(SEQUENCE, "ascending"), (BUCKET, "ascending")]).combine_chunks()
+    """The rows that are left of a table's parts, in order of arrival: of each identity what was said last, one sort for
+    all."""
+    puts = pa.concat_tables([part.puts for part in parts]).combine_chunks()
+    said: list[IntArray] = []
+    rows: list[IntArray] = []  # where the row is, -1 for one that is gone
+    start = 0
+    for part in parts:
+        said += [_ids(part.removed), _ids(part.puts)]
+        rows += [np.full(part.removed.num_rows, -1), np.arange(start, start + part.puts.num_rows)]
+        start += part.puts.num_rows
+    ids = np.concatenate(said)
+    order = np.argsort(ids, kind="stable")
+    last = np.ones(len(ids), np.bool_)
+    last[:-1] = np.diff(ids[order]) != 0
+    left = np.concatenate(rows)[order[last]]
+    return puts.take(pa.array(left[left >= 0]))
 
 
 def _ids(rows: pa.Table) -> IntArray:
@@ -130,9 +138,96 @@ class _Head:
     next_number: int = 0
 
 
-class RocksStore:
-    """Checkpoints in a RocksDB folder. What changed is kept as blobs of Arrow data, one or more per checkpoint and table;
-    when a table's additions outgrow its rows they are folded into a new base, in the same atomic write.
+class _Writes:
+    """What one checkpoint writes, and the head that it leaves."""
+
+    def __init__(self, head: _Head) -> None:
+        self.head = head
+        self.puts: dict[bytes, bytes] = {}
+        self.gone: list[bytes] = []
+
+    def put(self, part: _Part, *, base: bool) -> _Blob:
+        blob = _Blob(self.head.next_number, part.puts.num_rows + part.removed.num_rows, base)
+        self.head.next_number += 1
+        self.puts[_key(blob.number)] = _encode(part)
+        return blob
+
+    def forget(self, blobs: Sequence[_Blob]) -> None:
+        self.gone += [_key(blob.number) for blob in blobs]
+
+
+class BlobStore(ABC):
+    """Checkpoints as blobs of Arrow data under keys, one or more per checkpoint and table, beside one head that tells of
+    all; when a table's additions outgrow its rows they are folded into a new base, in the same atomic write. What keeps
+    the blobs implements `_get`, `_write` and `close`. `name` is what errors call it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._head = _read_head(name, self._get(_HEAD))
+
+    @abstractmethod
+    def _get(self, key: bytes) -> bytes | None:
+        """What stands under a key."""
+
+    @abstractmethod
+    def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
+        """Puts some and forgets others, together or not at all. ServiceError when it cannot be written."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+        tables = dict(self._head.tables)
+        work = _Writes(_Head(position, tables, self._head.next_number))
+        for name, change in changes.items():
+            held = tables.get(name, [])
+            if held and not change.puts.num_rows and not change.removed.num_rows:
+                continue
+            part = _Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed]))
+            base = sum(b.rows for b in held if b.base)
+            added = sum(b.rows for b in held if not b.base) + part.puts.num_rows + part.removed.num_rows
+            if held and outgrown(base, added):
+                tables[name] = self._fold(work, held, part)
+            else:
+                tables[name] = [*held, work.put(part, base=not held)]
+        self._commit(work)
+
+    def load(self) -> Loaded | None:
+        if self._head.position is None:
+            return None
+        tables = {name: fold(list(self._parts(blobs))) for name, blobs in self._head.tables.items()}
+        return Loaded(self._head.position, tables)
+
+    def drop(self, table: str) -> None:
+        if table not in self._head.tables:
+            return
+        tables = dict(self._head.tables)
+        gone = tables.pop(table)
+        work = _Writes(_Head(self._head.position, tables, self._head.next_number))
+        work.forget(gone)
+        self._commit(work)
+
+    def _fold(self, work: _Writes, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
+        rows = fold([*self._parts(held), part])
+        nothing = part.removed.slice(0, 0)
+        work.forget(held)
+        starts = range(0, max(rows.num_rows, 1), _ROWS_PER_BLOB)
+        return [work.put(_Part(rows.slice(s, _ROWS_PER_BLOB), nothing), base=True) for s in starts]
+
+    def _commit(self, work: _Writes) -> None:
+        self._write({**work.puts, _HEAD: _encode_head(work.head)}, work.gone)
+        self._head = work.head
+
+    def _parts(self, blobs: Sequence[_Blob]) -> Iterator[_Part]:
+        for blob in blobs:
+            data = self._get(_key(blob.number))
+            if data is None:
+                raise ServiceError(f"checkpoint store '{self._name}' has lost blob {blob.number}")
+            yield _decode(data)
+
+
+class RocksStore(BlobStore):
+    """Checkpoints in a RocksDB folder.
 
     `fsync`: 'none' is safe against the death of the process, the others against power loss too."""
 
@@ -142,71 +237,28 @@ class RocksStore:
         self._db = _open(folder)
         self._sound = True
         try:
-            self._head = self._read_head()
+            super().__init__(str(folder))
         except ServiceError:
             self._db.close()
             raise
-
-    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
-        from rocksdict import WriteBatch
-
-        self._revive()
-        batch = WriteBatch(raw_mode=True)
-        tables = dict(self._head.tables)
-        head = _Head(position, tables, self._head.next_number)
-        for name, change in changes.items():
-            held = tables.get(name, [])
-            if held and not change.puts.num_rows and not change.removed.num_rows:
-                continue
-            part = _Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed]))
-            base = sum(b.rows for b in held if b.base)
-            added = sum(b.rows for b in held if not b.base) + part.puts.num_rows + part.removed.num_rows
-            if held and outgrown(base, added):
-                tables[name] = self._fold(batch, head, held, part)
-            else:
-                tables[name] = [*held, _write(batch, head, part, base=not held)]
-        self._commit(batch, head)
-
-    def load(self) -> Loaded | None:
-        if self._head.position is None:
-            return None
-        tables = {name: fold(list(self._parts(blobs))) for name, blobs in self._head.tables.items()}
-        return Loaded(self._head.position, tables)
-
-    def drop(self, table: str) -> None:
-        from rocksdict import WriteBatch
-
-        if table not in self._head.tables:
-            return
-        self._revive()
-        batch = WriteBatch(raw_mode=True)
-        tables = dict(self._head.tables)
-        _delete(batch, tables.pop(table))
-        self._commit(batch, _Head(self._head.position, tables, self._head.next_number))
 
     def close(self) -> None:
         with nullcontext() if self._sound else suppress(Exception):  # it tells of the failed write once more
             self._db.close()
 
-    def _revive(self) -> None:
-        """After a write that failed RocksDB takes no other, even with space again, until it is opened anew."""
-        if self._sound:
-            return
-        self.close()
-        self._db = _open(self._folder)
-        self._sound = True
+    def _get(self, key: bytes) -> bytes | None:
+        data: bytes | None = self._db.get(key)
+        return data
 
-    def _fold(self, batch: WriteBatch, head: _Head, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
-        rows = fold([*self._parts(held), part])
-        nothing = part.removed.slice(0, 0)
-        _delete(batch, held)
-        starts = range(0, max(rows.num_rows, 1), _ROWS_PER_BLOB)
-        return [_write(batch, head, _Part(rows.slice(s, _ROWS_PER_BLOB), nothing), base=True) for s in starts]
+    def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
+        from rocksdict import WriteBatch, WriteOptions
 
-    def _commit(self, batch: WriteBatch, head: _Head) -> None:
-        from rocksdict import WriteOptions
-
-        batch.put(b"head", _encode_head(head))
+        self._revive()
+        batch = WriteBatch(raw_mode=True)
+        for key in gone:
+            batch.delete(key)
+        for key, data in puts.items():
+            batch.put(key, data)
         options = WriteOptions()
         options.sync = self._sync
         try:
@@ -215,27 +267,14 @@ class RocksStore:
             self._sound = False
             hint = "where the disk is full, free some space: it is tried again"
             raise ServiceError("the checkpoint could not be written", detail=str(error), hint=hint) from error
-        self._head = head
 
-    def _parts(self, blobs: Sequence[_Blob]) -> Iterator[_Part]:
-        for blob in blobs:
-            data = self._db.get(_key(blob.number))
-            if data is None:
-                raise ServiceError(f"checkpoint store '{self._folder}' has lost blob {blob.number}")
-            yield _decode(data)
-
-    def _read_head(self) -> _Head:
-        data = self._db.get(b"head")
-        if data is None:
-            return _Head()
-        head = json.loads(data)
-        if head["format"] != STORE_FORMAT:
-            raise ServiceError(
-                f"checkpoint store '{self._folder}' has format {head['format']}, this version reads {STORE_FORMAT}",
-                hint="start the version that wrote it, or remove the folder: the jobs then start without their state",
-            )
-        tables = {name: [_Blob(*blob) for blob in blobs] for name, blobs in head["tables"].items()}
-        return _Head(head["position"], tables, head["next_number"])
+    def _revive(self) -> None:
+        """After a write that failed RocksDB takes no other, even with space again, until it is opened anew."""
+        if self._sound:
+            return
+        self.close()
+        self._db = _open(self._folder)
+        self._sound = True
 
 
 def _open(folder: Path) -> Rdict:
@@ -260,16 +299,17 @@ def _key(number: int) -> bytes:
     return b"blob" + number.to_bytes(8, "big")
 
 
-def _write(batch: WriteBatch, head: _Head, part: _Part, *, base: bool) -> _Blob:
-    blob = _Blob(head.next_number, part.puts.num_rows + part.removed.num_rows, base)
-    head.next_number += 1
-    batch.put(_key(blob.number), _encode(part))
-    return blob
-
-
-def _delete(batch: WriteBatch, blobs: Sequence[_Blob]) -> None:
-    for blob in blobs:
-        batch.delete(_key(blob.number))
+def _read_head(name: str, data: bytes | None) -> _Head:
+    if data is None:
+        return _Head()
+    head = json.loads(data)
+    if head["format"] != STORE_FORMAT:
+        raise ServiceError(
+            f"checkpoint store '{name}' has format {head['format']}, this version reads {STORE_FORMAT}",
+            hint="start the version that wrote it, or remove it: the jobs then start without their state",
+        )
+    tables = {name: [_Blob(*blob) for blob in blobs] for name, blobs in head["tables"].items()}
+    return _Head(head["position"], tables, head["next_number"])
 
 
 def _encode_head(head: _Head) -> bytes:
@@ -278,6 +318,7 @@ def _encode_head(head: _Head) -> bytes:
     return json.dumps(about).encode()
 
 
+_HEAD = b"head"
 _LENGTH = struct.Struct("<Q")
 
 

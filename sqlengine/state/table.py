@@ -239,13 +239,14 @@ class KeyedTable:
         batches = dump.to_batches() if isinstance(dump, pa.Table) else [dump]
         for batch in batches:
             following = self._next_sequence
-            slots, is_new = self.slots_for([batch.column(c) for c in self.keys.names], batch.num_rows)
+            buckets = batch.column(BUCKET).to_numpy().astype(np.int64)
+            keys = [batch.column(c) for c in self.keys.names]
+            slots, is_new = self.slots_for(keys, batch.num_rows, buckets=buckets)
             if not is_new.all():
                 raise ServiceError(
                     f"state of table '{self.name}' was loaded twice", hint="drop the buckets before they are loaded"
                 )
             self._sequence[slots] = batch.column(SEQUENCE).to_numpy()
-            self._bucket[slots] = batch.column(BUCKET).to_numpy()
             for column in self.values:
                 self._write(column, slots, batch.column(column.name))
             self._next_sequence = max(following, int(self._sequence[slots].max(initial=-1)) + 1)

@@ -12,10 +12,12 @@ import pytest
 
 from parser.errors import ServiceError
 from parser.types import BIGINT, INT, Schema
+from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.state import store as store_module
 from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_ROWS, CHECKPOINTS, Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded, MemoryStore, Position, RocksStore
 from sqlengine.state.table import Changes, KeyedTable
+from sqlengine.state.topic_store import TopicStores
 from tests.support import PATIENCE_S
 
 
@@ -33,10 +35,12 @@ def forget(table: KeyedTable, keys: list[int]) -> None:
     table.remove(table.slots_for([pa.array(keys, pa.int32())], len(keys), insert=False)[0])
 
 
-@pytest.fixture(params=["memory", "rocks", "rocks-fsync"])
+@pytest.fixture(params=["memory", "topic", "rocks", "rocks-fsync"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
     if request.param == "memory":
         return MemoryStore()
+    if request.param == "topic":
+        return TopicStores(EmbeddedBroker(tmp_path), lambda: 0).open("main")
     return RocksStore(tmp_path / "store", "epoch" if request.param == "rocks-fsync" else "none")
 
 
@@ -88,7 +92,7 @@ def test_store_of_another_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="has format 2, this version reads 1") as caught:
         RocksStore(tmp_path)
     assert caught.value.hint == (
-        "start the version that wrote it, or remove the folder: the jobs then start without their state"
+        "start the version that wrote it, or remove it: the jobs then start without their state"
     )
 
 
