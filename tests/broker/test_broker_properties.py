@@ -12,9 +12,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import OffsetOutOfRange
 from sqlengine.broker.packing import COMPRESSIONS, Compression
+from sqlengine.broker.remote import RemoteBroker
+from sqlengine.broker.wire import answer
 
 VALUES = st.lists(st.one_of(st.none(), st.binary(max_size=40), st.just(bytes(300))), max_size=6)
 SHARDS = st.integers(0, 1)
@@ -40,7 +43,6 @@ class Model:
 
 class BrokerMachine(RuleBasedStateMachine):
     compacted: bool
-    broker: EmbeddedBroker
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,20 +51,27 @@ class BrokerMachine(RuleBasedStateMachine):
         self.now = 0
 
     @initialize(
-        compacted=st.booleans(), segment_bytes=st.sampled_from([200, 500, 5000]), packed=st.sampled_from(COMPRESSIONS)
+        compacted=st.booleans(),
+        segment_bytes=st.sampled_from([200, 500, 5000]),
+        packed=st.sampled_from(COMPRESSIONS),
+        remote=st.booleans(),
     )
-    def create(self, compacted: bool, segment_bytes: int, packed: Compression) -> None:
+    def create(self, compacted: bool, segment_bytes: int, packed: Compression, remote: bool) -> None:
         self.compacted = compacted
+        self.remote = remote
         self.segment_bytes = segment_bytes
         self.models = [Model(), Model()]
         self.commits: dict[int, int] = {}
-        self.broker = self.open()
+        self.open()
         self.broker.create_topic(
             "t", 2, compacted=compacted, retention_ms=None if compacted else 30, compression=packed
         )
 
-    def open(self) -> EmbeddedBroker:
-        return EmbeddedBroker(self.root / str(self.lives), clock=lambda: self.now, segment_bytes=self.segment_bytes)
+    def open(self) -> None:
+        """What the rules see is the broker itself, or one that asks it as another process would."""
+        opened = EmbeddedBroker(self.root / str(self.lives), clock=lambda: self.now, segment_bytes=self.segment_bytes)
+        self.embedded = opened
+        self.broker: Broker = RemoteBroker(lambda question, _: answer(opened, question)) if self.remote else opened
 
     @rule(
         shard=SHARDS, values=VALUES, keyed=st.booleans(), data=st.data(), late=st.integers(0, 5), tick=st.integers(0, 5)
@@ -157,8 +166,8 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        self.broker.close()
-        self.broker = self.open()
+        self.embedded.close()
+        self.open()
 
     @rule()
     def die(self) -> None:
@@ -166,9 +175,9 @@ class BrokerMachine(RuleBasedStateMachine):
         alive = self.root / str(self.lives)
         self.lives += 1
         shutil.copytree(alive, self.root / str(self.lives))
-        self.broker.close()
+        self.embedded.close()
         shutil.rmtree(alive)
-        self.broker = self.open()
+        self.open()
 
     @invariant()
     def holds(self) -> None:
@@ -199,7 +208,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "broker"):
-            self.broker.close()
+            self.embedded.close()
         shutil.rmtree(self.root)
 
 
