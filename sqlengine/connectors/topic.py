@@ -26,6 +26,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
 from sqlengine.broker.errors import BrokerError, TopicNotFound
+from sqlengine.broker.packing import COMPRESSIONS, Compression
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
 from sqlengine.connectors.registry import connector, kinds_of_format, options_of
 from sqlengine.connectors.topic_upserts import KINDS, UPSERT, Upserts, is_upsert, read_upserts
@@ -51,6 +52,7 @@ class TopicConnector:
         "scan.startup.timestamp-millis": Option(at_least(0), doc="where the mode 'timestamp' begins"),
         "scan.bounded.mode": Option(choice("unbounded", "latest-offset"), default="unbounded"),
         "properties.group.id": Option(doc="whose offsets the mode 'group-offsets' takes"),
+        "compression": Option(choice(*COMPRESSIONS), doc="how a sink packs its batches; default: as the topic says"),
         "key.fields": Option(doc="columns, separated by ;, whose rows stay together and in order"),
         UPSERT: Option(
             boolean, default="false", doc="a record is the row of its primary key, one without a value its end"
@@ -92,7 +94,8 @@ class TopicConnector:
                 )
         broker = _broker(environment)
         shards = _find(broker, table, create=options["topic.auto-create"] is not False, compacted=is_upsert(table))
-        return TopicSink(broker, table, shards, _writer(table, environment), environment.clock)
+        packed = next((c for c in COMPRESSIONS if c == options["compression"]), None)
+        return TopicSink(broker, table, shards, _writer(table, environment), environment.clock, packed)
 
 
 def _broker(environment: Environment) -> Broker:
@@ -228,8 +231,17 @@ class TopicSink:
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, broker: Broker, table: Table, shards: int, writer: str, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        table: Table,
+        shards: int,
+        writer: str,
+        clock: Callable[[], int],
+        compression: Compression | None = None,
+    ) -> None:
         self._broker = broker
+        self._compression = compression
         self._topic = table.options["topic"]
         self._shards = shards
         self._writer = writer
@@ -289,6 +301,7 @@ class TopicSink:
             timestamp_ms=self._time or self._clock(),
             writer=self._writer,
             epoch=epoch,
+            compression=self._compression,
         )
         return 0 if appended.duplicate else len(rows)
 

@@ -17,7 +17,7 @@ from sqlengine.client import Client, Refused
 from sqlengine.config import Config
 from sqlengine.service import Service
 from tests.service.harness import User
-from tests.support import PATIENCE_S, ROOT
+from tests.support import PATIENCE_S, ROOT, eventually
 
 # Joins a group, reads all that its shards hold, commits, and says what it read.
 MEMBER = """
@@ -101,6 +101,31 @@ def test_a_client_that_sends_too_fast_is_told_when_to_go_on(tmp_path: Path) -> N
         broker.close()
     finally:
         service.stop()
+
+
+def test_a_full_topic_stops_the_stream_and_loses_nothing(user: User) -> None:
+    user.client.post("/api/v1/topics", {"name": "narrow", "max_bytes": 3000})
+    user.submit(
+        "tables.narrow",
+        "CREATE TABLE narrow (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'narrow', 'format' = 'json')",
+    )
+    user.submit("filling", "INSERT INTO narrow SELECT id FROM events")
+    ids = []
+    problem: object = None
+    while not problem:
+        event = user.event()
+        ids.append(event["id"])
+        user.write("events", event)
+        problem = user.client.get("/healthz")["problem"]
+    assert "topic 'narrow' is full" in str(problem)
+    more = [user.event() for _ in range(50)]
+    user.write("events", *more)
+    assert user.client.get("/api/v1/topics/narrow")["records"] != len(ids) + 50
+    user.client.request("PATCH", "/api/v1/topics/narrow", {"max_bytes": None})
+    expected = ids + [event["id"] for event in more]
+    eventually(lambda: len(user.read("narrow")) >= len(expected))
+    assert [row["id"] for row in user.read("narrow")] == expected
+    assert user.client.get("/healthz")["problem"] is None
 
 
 def test_rates_are_per_client_and_paid_off() -> None:
