@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks import (
+    broker,
     changes,
     footprint,
     functions,
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_real_flink": rules_real_flink.run,
     "rules_gen": rules_gen.run,
     "rules_gen_flink": rules_gen.run_flink,
+    "broker": broker.run,
     "changes": changes.run,
     "footprint": footprint.run,
     "functions": functions.run,

@@ -1,121 +1,98 @@
-"""Appends and reads of the embedded broker beside SQLite (WAL) and RocksDB, each message a row of its own there.
-
-    .venv/bin/python -m benchmarks.broker [--seconds 0.5] [--folder DIR]
-
-Rates are thousands of 180-byte messages a second of wall time, with that per CPU second behind it (threads of RocksDB
-included). A batch is one atomic append or transaction. `epoch` syncs every batch to disk before it is acknowledged,
-`interval` five times a second, `none` leaves it to the operating system; for SQLite that is synchronous = FULL, NORMAL
-(at checkpoints) and OFF.
-"""
+"""The broker: appends and reads beside SQLite (WAL), RocksDB and the bare disk; other processes; many writers; the tail."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
-import sqlite3
+import subprocess
+import sys
 import tempfile
+import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rocksdict import Options, Rdict, WriteBatch, WriteOptions
+from benchmarks.broker_logs import Disk, Log, Ours, Rocks, Sqlite
+from benchmarks.measure import percentile, tree_cpu_s
+from benchmarks.page import Section, Table
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.packing import COMPRESSIONS, Compression
+from sqlengine.broker.remote import RemoteBroker, connect
+from sqlengine.durability import Fsync
 
-from sqlengine.broker.embedded import EmbeddedBroker, Fsync
-
+SECONDS = 0.5
 MODES: tuple[Fsync, ...] = ("none", "interval", "epoch")
-SYNCHRONOUS: dict[Fsync, str] = {"none": "OFF", "interval": "NORMAL", "epoch": "FULL"}
-BATCHES = (1, 10, 100, 500, 1000)
+BATCHES = (1, 100, 1000)
+LOGS: dict[str, type[Log]] = {"broker": Ours, "SQLite": Sqlite, "RocksDB": Rocks, "bare disk": Disk}
 SIZE = 180
-READ_AT_ONCE = 10_000
+# A broker behind HTTP, in a process of its own; it ends with its standard input.
+SERVER = """
+import sys
+from flask import Flask
+from sqlengine.api.broker import broker_blueprint
+from sqlengine.api.server import HttpServer
+from sqlengine.broker.embedded import EmbeddedBroker
+
+broker = EmbeddedBroker(sys.argv[1])
+app = Flask("broker")
+app.register_blueprint(broker_blueprint(broker))
+server = HttpServer(app, "127.0.0.1", 0)
+server.start()
+print(server.port, flush=True)
+sys.stdin.read()
+server.stop()
+broker.close()
+"""
 
 
-class Log(ABC):
-    """A log under test. Offsets count from 0."""
-
-    @abstractmethod
-    def __init__(self, folder: Path, mode: Fsync) -> None: ...
-
-    @abstractmethod
-    def append(self, offset: int, values: list[bytes]) -> None: ...
-
-    @abstractmethod
-    def read(self) -> int:
-        """Reads everything in pieces of READ_AT_ONCE and returns the number of messages."""
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-
-class Ours(Log):
-    def __init__(self, folder: Path, mode: Fsync) -> None:
-        self.broker = EmbeddedBroker(folder, fsync=mode)
-        self.broker.create_topic("t")
-
-    def append(self, offset: int, values: list[bytes]) -> None:
-        self.broker.append("t", 0, values, timestamp_ms=offset)
-
-    def read(self) -> int:
-        offset = 0
-        while (records := self.broker.read("t", 0, offset, max_records=READ_AT_ONCE)) is not None:
-            offset = records.next_offset
-        return offset
-
-    def close(self) -> None:
-        self.broker.close()
+def run() -> Section:
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="benchmark-") as name:
+        folder = Path(name)
+        tables = [*_peers(folder), _processes(folder), _writers(folder), _tail(folder), _compaction(folder)]
+    return Section(
+        "broker",
+        "The embedded broker",
+        f"Messages of {SIZE} random bytes beside the same in SQLite (WAL, a row each), RocksDB (a key each) and as bare "
+        "bytes in a file; in k messages a second, wall / CPU. A batch is one atomic append or transaction. `epoch` syncs "
+        "every batch before it is acknowledged, `interval` five times a second, `none` leaves it to the operating system "
+        "(SQLite: synchronous FULL, NORMAL, OFF). Reads take 10,000 messages at once, all of them, for the second time. "
+        "The other tables: JSON events of about 180 bytes.",
+        tables,
+        [
+            "The bare disk checks, indexes and numbers nothing: it is what no log can pass.",
+            "Catching up: a reader goes through all that is there, again and again, while another waits for what comes.",
+        ],
+    )
 
 
-class Sqlite(Log):
-    def __init__(self, folder: Path, mode: Fsync) -> None:
-        self.base = sqlite3.connect(folder / "log.db", isolation_level=None)
-        self.base.execute("PRAGMA journal_mode = WAL")
-        self.base.execute(f"PRAGMA synchronous = {SYNCHRONOUS[mode]}")
-        self.base.execute("CREATE TABLE log (at INTEGER PRIMARY KEY, value BLOB NOT NULL)")
-
-    def append(self, offset: int, values: list[bytes]) -> None:
-        self.base.execute("BEGIN")
-        self.base.executemany("INSERT INTO log VALUES (?, ?)", enumerate(values, offset))
-        self.base.execute("COMMIT")
-
-    def read(self) -> int:
-        rows = self.base.execute("SELECT at, value FROM log ORDER BY at")
-        count = 0
-        while found := rows.fetchmany(READ_AT_ONCE):
-            count += len(found)
-        return count
-
-    def close(self) -> None:
-        self.base.close()
+def _peers(folder: Path) -> list[Table]:
+    """Appends and reads of each log, by mode and size of batches."""
+    cells = {
+        (mode, size): [_peer(kind, mode, size, folder) for kind in LOGS.values()] for mode in MODES for size in BATCHES
+    }
+    return [
+        Table(
+            title,
+            ("fsync, batch", *LOGS),
+            [(f"{mode}, {size:,}", *(cell[place] for cell in found)) for (mode, size), found in cells.items()],
+        )
+        for place, title in enumerate(("Appends, k messages/s, wall / CPU", "Reads, k messages/s, wall / CPU"))
+    ]
 
 
-class Rocks(Log):
-    def __init__(self, folder: Path, mode: Fsync) -> None:
-        self.base = Rdict(str(folder), Options(raw_mode=True))
-        self.options = WriteOptions()
-        self.options.sync = mode == "epoch"
-        self.sync_every = 0.2 if mode == "interval" else None
-        self.synced = time.monotonic()
-
-    def append(self, offset: int, values: list[bytes]) -> None:
-        batch = WriteBatch(raw_mode=True)
-        for at, value in enumerate(values, offset):
-            batch.put(at.to_bytes(8, "big"), value)
-        self.base.write(batch, self.options)
-        if self.sync_every is not None and time.monotonic() - self.synced > self.sync_every:
-            self.base.flush_wal(sync=True)
-            self.synced = time.monotonic()
-
-    def read(self) -> int:
-        return sum(1 for _ in self.base.items())
-
-    def close(self) -> None:
-        self.base.close()
+def _peer(kind: type[Log], mode: Fsync, size: int, parent: Path) -> tuple[str, str]:
+    chance = random.Random(size)
+    values = [chance.randbytes(SIZE) for _ in range(size)]
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        log = kind(Path(folder), mode)
+        count, appended = _measure(lambda: _fill(log, values))
+        found = log.read()
+        again, read = _measure(log.read)
+        log.close()
+    assert count == found == again, f"{kind.__name__} lost messages: {count} appended, {found} and {again} read"
+    return appended, read
 
 
-def measure(work: Callable[[], int]) -> tuple[int, str]:
+def _measure(work: Callable[[], int]) -> tuple[int, str]:
     """What `work` returns, how many it did, and thousands of them a second of wall and of CPU time."""
     wall, cpu = time.perf_counter(), time.process_time()
     count = work()
@@ -123,8 +100,8 @@ def measure(work: Callable[[], int]) -> tuple[int, str]:
     return count, f"{count / wall / 1000:,.0f} / {count / cpu / 1000:,.0f}"
 
 
-def fill(log: Log, values: list[bytes], seconds: float) -> int:
-    end = time.perf_counter() + seconds
+def _fill(log: Log, values: list[bytes]) -> int:
+    end = time.perf_counter() + SECONDS
     offset = 0
     while time.perf_counter() < end:
         log.append(offset, values)
@@ -132,35 +109,175 @@ def fill(log: Log, values: list[bytes], seconds: float) -> int:
     return offset
 
 
-def run(kind: type[Log], mode: Fsync, size: int, seconds: float, parent: Path) -> tuple[str, str]:
-    """Rates of appends in batches of `size`, and of the second reading of all of it."""
-    chance = random.Random(size)
-    values = [chance.randbytes(SIZE) for _ in range(size)]
-    with tempfile.TemporaryDirectory(dir=parent) as folder:
-        log = kind(Path(folder), mode)
-        count, appended = measure(lambda: fill(log, values, seconds))
-        found = log.read()
-        again, read = measure(log.read)
-        log.close()
-    assert count == found == again, f"{kind.__name__} lost messages: {count} appended, {found} and {again} read"
-    return appended, read
+def _events(count: int) -> list[bytes | None]:
+    chance = random.Random(7)
+    return [
+        b'{"id":%d,"ts":"2026-01-01T%02d:%02d:%02d.%03dZ","user":"user-%d","action":"%s","host":"host-%d.example.org",'
+        b'"bytes":%d,"status":%d,"path":"/api/v1/items/%d"}'
+        % (
+            number, chance.randrange(24), chance.randrange(60), chance.randrange(60), chance.randrange(1000),
+            chance.randrange(5000), chance.choice([b"login", b"read", b"write", b"delete"]), chance.randrange(300),
+            chance.randrange(10**6), chance.choice([200, 200, 200, 404, 500]), chance.randrange(10**5),
+        )
+        for number in range(count)
+    ]  # fmt: skip
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--seconds", type=float, default=0.5, help="per cell")
-    arguments.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
-    options = arguments.parse_args()
-    kinds: dict[str, type[Log]] = {"broker": Ours, "sqlite": Sqlite, "rocksdict": Rocks}
-    table = Table(title=f"k messages/s, wall / CPU ({os.cpu_count()} cores)")
-    for heading in ("fsync", "batch", *(f"{name} append" for name in kinds), *(f"{name} read" for name in kinds)):
-        table.add_column(heading, justify="right")
-    for mode in MODES:
-        for size in BATCHES:
-            cells = [run(kind, mode, size, options.seconds, options.folder) for kind in kinds.values()]
-            table.add_row(mode, str(size), *(append for append, _ in cells), *(read for _, read in cells))
-    Console(width=150).print(table)
+def _processes(folder: Path) -> Table:
+    """A client appends and reads over HTTP: messages one by one, and in batches that it packs."""
+    events = _events(1000)
+    command = [sys.executable, "-c", SERVER, str(folder / "served")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        broker = connect(f"http://127.0.0.1:{server.stdout.readline().strip()}")
+        cases: list[tuple[int, Compression]] = [(1, "none"), *((n, c) for n in (10, 100, 1000) for c in COMPRESSIONS)]
+        rows = [_over_http(broker, server.pid, events[:size], packed) for size, packed in cases]
+        broker.close()
+        server.communicate("")
+    alone = rows[0][0]
+    columns = ("batch", "k messages/s", "times one by one", "server CPU µs", "client CPU µs", "bytes kept", "read, k/s")
+    return Table(
+        "Another process, over HTTP (CPU and bytes are per message)",
+        columns,
+        [
+            (name, f"{rate / 1000:,.1f}", f"{rate / alone:,.0f}×", f"{own:,.2f}", f"{mine:,.2f}", f"{size:,.0f}", read)
+            for (rate, own, mine, size, read), name in zip(rows, [f"{n:,}, {c}" for n, c in cases], strict=True)
+        ],
+    )
 
 
-if __name__ == "__main__":
-    main()
+def _over_http(
+    broker: RemoteBroker, server: int, events: list[bytes | None], packed: Compression
+) -> tuple[float, float, float, float, str]:
+    name = f"batches-{len(events)}-{packed}"
+    broker.create_topic(name, compression=packed)
+    broker.append(name, 0, events, timestamp_ms=0)
+    count, wall, own, mine = 0, time.perf_counter(), tree_cpu_s(server), time.process_time()
+    while time.perf_counter() < wall + 2 * SECONDS:
+        broker.append(name, 0, events, timestamp_ms=0)
+        count += len(events)
+    seconds = time.perf_counter() - wall
+    own, mine = tree_cpu_s(server) - own, time.process_time() - mine
+    info = broker.topic(name)
+
+    def read() -> int:
+        offset = 0
+        while (records := broker.read(name, 0, offset)) is not None:
+            offset = records.next_offset
+        return offset
+
+    reading = time.perf_counter()
+    found = read()
+    rate = f"{found / (time.perf_counter() - reading) / 1000:,.0f}"
+    assert found == info.end[0] == count + len(events)
+    return count / seconds, 1e6 * own / count, 1e6 * mine / count, info.bytes / found, rate
+
+
+def _writers(folder: Path) -> Table:
+    """Threads that append single messages to one shard, each of which is on disk before it is acknowledged."""
+    rows = []
+    for threads in (1, 4, 16):
+        broker = EmbeddedBroker(folder / f"writers-{threads}", fsync="epoch")
+        broker.create_topic("t")
+        end = time.perf_counter() + 2 * SECONDS
+
+        def work(broker: EmbeddedBroker = broker, end: float = end) -> None:
+            while time.perf_counter() < end:
+                broker.append("t", 0, [bytes(SIZE)], timestamp_ms=0)
+
+        began = time.perf_counter()
+        workers = [threading.Thread(target=work) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        rows.append((str(threads), f"{broker.end_offset('t', 0) / (time.perf_counter() - began):,.0f}"))
+        broker.close()
+    return Table("Many writers of one shard, fsync = epoch", ("threads", "appends/s"), rows)
+
+
+def _tail(folder: Path) -> Table:
+    """How long a message takes from its append to a reader who waits for it, alone and beside one who catches up."""
+    broker = EmbeddedBroker(folder / "tail")
+    broker.create_topic("t")
+    events = _events(1000)
+    for _ in range(500):
+        broker.append("t", 0, events, timestamp_ms=0)
+    rows = []
+    for title, catching_up in (("alone", False), ("beside one who catches up", True)):
+        stop = threading.Event()
+        read = [0]
+        other = threading.Thread(target=_catch_up, args=(broker, stop, read))
+        began = time.perf_counter()
+        if catching_up:
+            other.start()
+        delays = _delays(broker)
+        seconds = time.perf_counter() - began
+        stop.set()
+        if catching_up:
+            other.join()
+        times = [f"{percentile(delays, share) * 1000:,.2f}" for share in (0.5, 0.99)]
+        rows.append((title, *times, f"{read[0] / seconds / 1000:,.0f}"))
+    broker.close()
+    return Table("The tail", ("reader", "p50 ms", "p99 ms", "k messages/s caught up"), rows)
+
+
+def _catch_up(broker: EmbeddedBroker, stop: threading.Event, read: list[int]) -> None:
+    offset = 0
+    while not stop.is_set():
+        records = broker.read("t", 0, offset, max_records=4096)
+        offset = 0 if records is None else records.next_offset
+        read[0] += 0 if records is None else records.num_rows
+
+
+def _delays(broker: EmbeddedBroker) -> list[float]:
+    """Seconds from append to read of 300 messages, one every 5 ms."""
+    start = broker.end_offset("t", 0)
+    sent: list[float] = []
+
+    def write() -> None:
+        for _ in range(300):
+            sent.append(time.perf_counter())
+            broker.append("t", 0, [b"now"], timestamp_ms=0)
+            time.sleep(0.005)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    delays: list[float] = []
+    while len(delays) < 300:
+        records = broker.read("t", 0, start + len(delays))
+        if records is None:
+            broker.wait_for_data(1)
+        else:
+            now = time.perf_counter()
+            delays += [now - sent[len(delays) + row] for row in range(records.num_rows)]
+    writer.join()
+    return delays
+
+
+def _compaction(folder: Path) -> Table:
+    """A million changes of 100,000 keys, compacted as the server does it, but without its pauses."""
+    broker = EmbeddedBroker(folder / "compacted")
+    broker.create_topic("t", compacted=True)
+    events = _events(10_000)
+    for turn in range(100):
+        keys: list[bytes | None] = [b"key-%d" % ((turn * 10_000 + row) % 100_000) for row in range(10_000)]
+        broker.append("t", 0, events, keys=keys, timestamp_ms=turn)
+    before, began, longest = broker.topic("t").bytes, time.perf_counter(), 0.0
+    step = began
+    for _ in broker.compaction_steps():
+        longest, step = max(longest, time.perf_counter() - step), time.perf_counter()
+    seconds = time.perf_counter() - began
+    first = time.perf_counter()
+    broker.lookup("t", b"key-7")
+    then = time.perf_counter()
+    for number in range(1000):
+        assert broker.lookup("t", b"key-%d" % number) is not None
+    last = time.perf_counter()
+    row = (
+        f"{before / 2**20:,.0f}", f"{broker.topic('t').bytes / 2**20:,.0f}", f"{seconds:.2f}", f"{longest * 1000:.0f}",
+        f"{(then - first) * 1000:,.0f}", f"{(last - then) * 1000:,.0f}",
+    )  # fmt: skip
+    broker.close()
+    columns = ("", "MB before", "MB after", "s", "longest step, ms", "first look-up, ms", "look-up after that, µs")
+    return Table("A compacted topic: a million changes of 100,000 keys", columns, [("", *row)])
