@@ -228,7 +228,11 @@ def _topics(members: Mapping[str, Member]) -> list[str]:
 
 
 def _membership(group: str, member: str, state: Group) -> Membership:
-    return Membership(group, member, state.generation, state.shards(member))
+    since: dict[str, tuple[int, ...]] = {}
+    for topic, _, owner, generation in state.owners:
+        if owner == member:
+            since[topic] = (*since.get(topic, ()), generation)
+    return Membership(group, member, state.generation, state.shards(member), since)
 
 
 def _check(state: Group, fence: Fence, claims: Sequence[Place]) -> None:

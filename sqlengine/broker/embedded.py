@@ -206,7 +206,10 @@ class EmbeddedBroker:
         fence: Fence | None = None,
         compression: Compression | None = None,
     ) -> Appended:
-        payload = compress(encode(values, keys), compression or self._topic(topic).definition.compression)
+        payload = encode(values, keys)
+        packed = compression or self._topic(topic).definition.compression
+        if packed != "none":
+            payload = compress(payload, packed)
         return self.append_payload(
             topic, shard, payload, timestamp_ms=timestamp_ms, writer=writer, epoch=epoch, fence=fence
         )

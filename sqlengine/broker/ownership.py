@@ -26,12 +26,15 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a member owns: per topic the shards, ascending. The generation grows with every change of the group."""
+    """What a member owns: per topic the shards, ascending. The generation grows with every change of the group.
+
+    `since` has the generation for each, in which the member got it: who knew an earlier one only has lost it meanwhile."""
 
     group: str
     member: str
     generation: int
     shards: Mapping[str, tuple[int, ...]]
+    since: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def fence(self, topic: str, *shards: int) -> Fence:
         """The proof of owning `shards` of `topic`."""

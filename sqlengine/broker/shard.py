@@ -45,6 +45,10 @@ class Queued:
         self.error: BaseException | None = None
 
 
+def _has_writer(group: Sequence[Queued], writer: str | None) -> bool:
+    return writer is not None and any(other.writer == writer for other in group)
+
+
 class ShardLog:
     """One shard. Appends take turns; reads take no lock: they see the segments and tails as last published."""
 
@@ -107,15 +111,18 @@ class ShardLog:
     def append(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> Appended:
         """Whoever comes first writes, and syncs once, what all have queued up meanwhile."""
         mine = Queued(payload, timestamp, writer, epoch)
-        self._queue.append(mine)
+        if self.options.durable:
+            self._queue.append(mine)
         with self._append_lock:
+            if not self.options.durable:  # nobody waits for long
+                self._append_queued((mine,))
             while mine.appended is None and mine.error is None:
                 self._append_queued([self._queue.popleft() for _ in range(min(len(self._queue), _MOST_AT_ONCE))])
         if mine.appended is None:
             raise mine.error or BrokerError(f"cannot write to {self.where}")
         return mine.appended
 
-    def _append_queued(self, queued: list[Queued]) -> None:
+    def _append_queued(self, queued: Sequence[Queued]) -> None:
         try:
             self._require_open()
             group: list[Queued] = []
@@ -124,7 +131,7 @@ class ShardLog:
                 known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
                 last = self._segments[-1]
                 full = last.tail.size + size + item.length > self.options.segment_bytes
-                if group and (known or full or any(item.writer == other.writer for other in group if other.writer)):
+                if group and (known or full or _has_writer(group, item.writer)):
                     self._write_group(group)
                     group, size = [], 0
                     known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch

@@ -27,7 +27,7 @@ def test_shards_follow_who_joins_leaves_and_falls_silent(any_broker: Broker, clo
     assert (a.generation, a.shards) == (1, {"t": (0, 1, 2, 3)})
     b = any_broker.join("g", "b", ["t"], session_ms=5000)
     assert (b.generation, b.shards) == (2, {"t": (2, 3)})
-    assert any_broker.heartbeat("g", "a", a.generation) == Membership("g", "a", 2, {"t": (0, 1)})
+    assert any_broker.heartbeat("g", "a", a.generation) == Membership("g", "a", 2, {"t": (0, 1)}, {"t": (1, 1)})
     c = any_broker.join("g", "c", ["t"], session_ms=5000)
     assert owned(any_broker) == {"a": (0, 1), "b": (2,), "c": (3,)}
     any_broker.leave("g", "c")
