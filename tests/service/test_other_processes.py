@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, DataFolderLocked, Fenced, TooFast
 from sqlengine.broker.quota import Rates
-from sqlengine.broker.remote import connect
+from sqlengine.broker.remote import RemoteBroker, connect
 from sqlengine.client import Client, Refused
 from sqlengine.config import Config
 from sqlengine.service import Service
@@ -71,6 +72,18 @@ def test_processes_share_a_topic(user: User) -> None:
     with pytest.raises(Fenced):
         broker.heartbeat("readers", "three", 1)
     broker.close()
+
+
+def test_the_programs_of_the_document_run(user: User, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "broker.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    known: dict[str, object] = {}
+    for program in programs:
+        exec(program.replace("http://127.0.0.1:8083", user.client.server).replace("timeout_s=1", "timeout_s=0"), known)
+    broker = known["broker"]
+    assert isinstance(broker, RemoteBroker)
+    broker.close()
+    assert capsys.readouterr().out.splitlines() == ["[b'{\"id\": 1}', b'{\"id\": 2}']", "2"]
 
 
 def test_the_folder_of_a_server_is_its_own(user: User, data: Path) -> None:
