@@ -54,10 +54,12 @@ class Spread(BothWays):
         total = left + right
         with np.errstate(all="ignore"):
             divisor = np.where(total == 0, 1, total)
-            delta = other["mean"][others] - acc["mean"][slots]
-            between = np.where((left == 0) | (right == 0), 0.0, delta * delta * left * right / divisor)
-            acc["m2"][slots] += other["m2"][others] + between
-            acc["mean"][slots] += delta * right / divisor
+            mean, m2 = other["mean"][others], other["m2"][others]
+            # In the order of Flink's operations, which shows in the last digits.
+            delta = mean - acc["mean"][slots]
+            both = acc["m2"][slots] + m2 + (left * right).astype(np.float64) / divisor * delta * delta
+            acc["m2"][slots] = np.where(left == 0, m2, np.where(right == 0, acc["m2"][slots], both))
+            acc["mean"][slots] = np.where(left == 0, mean, acc["mean"][slots] + right / divisor * delta)
         acc["count"][slots] = total
 
     def parts(self, acc: Accumulator, slots: Slots) -> list[Vector]:

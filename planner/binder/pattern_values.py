@@ -17,6 +17,7 @@ from parser.types import Schema, TimeAttribute, timestamp
 from planner.binder import pool, refusals
 from planner.binder.aggregate_calls import aggregate_argument, user_aggregate
 from planner.binder.calls import function_call, time_kept, user_arguments
+from planner.binder.over_moments import MOMENTS
 from planner.binder.scalars import BINDERS, bind_condition, bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.logical import PatternItem, PatternValue
@@ -228,6 +229,8 @@ class PatternValues:
             name = user.user.identity
         elif node.name.upper() in refusals.AGGREGATES:
             name, argument = aggregate_argument(node, place)
+            if name in MOMENTS and name != "AVG" and argument is not None:
+                return MOMENTS[name](argument, lambda of, value: self._total(of, value, node), node)
             result = None
         else:
             return None
@@ -244,6 +247,11 @@ class PatternValues:
             except PlanError as error:
                 raise error.at(position_of(node)) from None
         return self._aggregated(name, argument, node, PatternValue("", name, (), None, result))
+
+    def _total(self, name: str, value: Scalar, node: exp.Expression) -> Scalar:
+        """SUM or COUNT of a value, of which Flink makes variances here, too."""
+        result = bind_aggregate(name, [value.type.as_attribute(TimeAttribute.NONE)]).result_type
+        return self._aggregated(name, value, node, PatternValue("", name, (), None, result))
 
     def _aggregated(self, name: str, argument: Scalar | None, node: exp.Expression, value: PatternValue) -> Scalar:
         columns = [] if argument is None else [c.name for c in walk(argument) if isinstance(c, ColumnRef)]
