@@ -27,8 +27,8 @@ from sqlengine.results import Row
 from tests.restores.lives import START, Outcome, Rows, Statement, files_in
 from tests.spark.staged import Staged
 
-BATCHES: Final = 3
-INSTANCES: Final = (2, 3, 1)
+BATCHES: Final = 2
+INSTANCES: Final = (2, 3)
 
 
 def in_instances(statement: Statement, folder: Path, out: Path, rows_per_read: int, counts: Counter[str]) -> Outcome:

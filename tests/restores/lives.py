@@ -24,8 +24,8 @@ from sqlengine.connectors.memory_tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import Change, TopicEpochLog
-from sqlengine.executors.letters import DEAD_LETTERS, LetterSink
+from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
+from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
 from sqlengine.results import Row, rows_of
@@ -94,12 +94,12 @@ def _redirected(sink: Sink, out: Path, to: Path) -> Sink:
 
 @dataclass
 class Outcome:
-    """What came out: rows by epoch, the lines of files and of `print`, dead letters, how it ended,
-    the number of epochs, and that of rows that were too late."""
+    """What came out: rows by epoch, the lines of files and the records of topics (dead letters, too), how it ended, the
+    number of epochs, and that of rows that were too late."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    letters: list[bytes] = field(default_factory=list)
+    topics: dict[str, list[bytes]] = field(default_factory=dict)
     error: str = ""
     epochs: int = 0
     late: int = 0
@@ -111,9 +111,8 @@ class Outcome:
         for op, row in (r for _, rows in sorted(self.rows.items()) for r in rows):
             counts[json.dumps(row)] += -1 if op in ("-U", "-D") else 1
         rows = sorted((("+I" if n > 0 else "-D", [text]) for text, n in counts.items() for _ in range(abs(n))))
-        return Outcome(
-            {0: rows}, {k: "".join(sorted(v.splitlines(True))) for k, v in self.files.items()}, [], self.error
-        )
+        lines = {folder: "".join(sorted(text.splitlines(True))) for folder, text in self.files.items()}
+        return Outcome({0: rows}, lines, error=self.error)
 
     def differs(self, other: Outcome) -> str:
         """In what, or ''. Of a statement that fails only its error counts: which rows came before is a matter of timing."""
@@ -127,7 +126,7 @@ class Outcome:
                 return f"epoch {epoch}: {mine}, undisturbed {theirs}"
         if self.files != other.files:
             return f"files: {self.files}, undisturbed {other.files}"
-        return "" if self.letters == other.letters else f"letters: {self.letters}, undisturbed {other.letters}"
+        return "" if self.topics == other.topics else f"topics: {self.topics}, undisturbed {other.topics}"
 
 
 @dataclass
@@ -255,13 +254,18 @@ class World:
 
     def close(self) -> Outcome:
         self.outcome.files = files_in(self._out, self._before)
-        offset = 0
-        while (records := self.broker.read(DEAD_LETTERS, 0, offset)) is not None:
-            self.outcome.letters += records.values.to_pylist()
-            offset = records.next_offset
+        self.outcome.topics = {t.name: self._records(t.name) for t in self.broker.topics() if t.name != EPOCHS}
         self.broker.close()
         shutil.rmtree(self._folder)
         return self.outcome
+
+    def _records(self, topic: str) -> list[bytes]:
+        found: list[bytes] = []
+        offset = 0
+        while (records := self.broker.read(topic, 0, offset)) is not None:
+            found += records.values.to_pylist()
+            offset = records.next_offset
+        return found
 
 
 def files_in(out: Path, before: Collection[Path]) -> dict[str, str]:
