@@ -25,6 +25,7 @@ class Config:
     shards of topics may be moved;
     `memory_limit`: bytes of state that all jobs together may hold (None: as much as there is);
     `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
+    `segment_bytes`: a topic's file is followed by another one once it has so many;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
     data: Path = Path("data")
@@ -33,6 +34,7 @@ class Config:
     function_limits: Limits = field(default_factory=Limits)
     uploads: bool = False
     fsync: Fsync = "none"
+    segment_bytes: int = 64 << 20
     rows_per_read: int = 4096
     memory_limit: int | None = None
     checkpoints: Checkpoints = "rocksdb"

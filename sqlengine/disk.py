@@ -138,3 +138,11 @@ class MachineDisk:
 
 
 MACHINE = MachineDisk()
+
+
+def make_lasting_folder(disk: Disk, path: Path, *, mode: int = 0o777) -> None:
+    """A folder with those above it, if they are not there; their names are on disk when this returns."""
+    if not disk.exists(path.parent):
+        make_lasting_folder(disk, path.parent)
+    disk.make_folder(path, parents=True, mode=mode)
+    disk.sync_folder(path.parent)

@@ -54,7 +54,12 @@ class Engine:
     def __init__(self, config: Config, machine: Machine = THIS) -> None:
         self.config = config
         self.broker = EmbeddedBroker(
-            config.data, fsync=config.fsync, clock=machine.clock, disk=machine.disk, threads=machine.threads
+            config.data,
+            fsync=config.fsync,
+            clock=machine.clock,
+            segment_bytes=config.segment_bytes,
+            disk=machine.disk,
+            threads=machine.threads,
         )
         try:
             self._open(config, machine)

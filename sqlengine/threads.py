@@ -19,7 +19,10 @@ class Turning(Protocol):
         """One turn, which does not wait. False when there was nothing to do."""
 
     def run(self) -> None:
-        """Turns until it is told to stop, with rests where there is nothing to do."""
+        """Turns until it is told to stop, with rests where there is nothing to do; then `shut`."""
+
+    def shut(self) -> None:
+        """What is left to do after the last turn."""
 
 
 class Running(Protocol):

@@ -17,7 +17,7 @@ from sqlengine.broker.chain import Options
 from sqlengine.broker.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
 from sqlengine.broker.coordinator import Coordinator, Group
-from sqlengine.broker.errors import BrokerError, Fenced, TopicExists, cannot_write, topic_full, topic_not_found
+from sqlengine.broker.errors import BrokerError, Fenced, TopicExists, cannot_write, telling_of_a_full_disk, topic_full, topic_not_found
 from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
@@ -35,7 +35,7 @@ from sqlengine.broker.topics import (
     remove_topic,
 )
 from sqlengine.broker.waking import Arrivals, Flusher
-from sqlengine.disk import MACHINE, Disk
+from sqlengine.disk import MACHINE, Disk, make_lasting_folder
 from sqlengine.durability import Fsync
 from sqlengine.threads import THREADS, Threads
 
@@ -72,7 +72,7 @@ class EmbeddedBroker:
         self._definitions = threading.RLock()
         self._arrivals = Arrivals()
         self._flusher: Flusher | None = None
-        self._lock = FolderLock(self._folder, disk)
+        self._lock = self._lock_folder()
         try:
             self._topics = self._open()
             self._offsets = self._open_offsets()
@@ -83,11 +83,22 @@ class EmbeddedBroker:
         if fsync == "interval":
             self._flusher = Flusher(self._sync_logs, fsync_interval_s, threads)
 
+    def _lock_folder(self) -> FolderLock:
+        disk = self._options.disk
+        with telling_of_a_full_disk(f"data folder '{self._folder}'"):
+            if self._options.synced:
+                make_lasting_folder(disk, self._folder, mode=0o700)
+            return FolderLock(self._folder, disk)
+
     def _open(self) -> dict[str, Topic]:
         disk = self._options.disk
         empty_trash(self._trash, disk)
-        for folder in (self._parent, self._trash):
-            disk.make_folder(folder, parents=True, mode=0o700)
+        with telling_of_a_full_disk(f"data folder '{self._folder}'"):
+            for folder in (self._parent, self._trash):
+                disk.make_folder(folder, parents=True, mode=0o700)
+            if self._options.synced:
+                for folder in (self._folder, self._parent):
+                    disk.sync_folder(folder)
         return open_topics(self._parent, self._options)
 
     def _open_offsets(self) -> GroupOffsets:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from parser.errors import ServiceError
@@ -110,6 +111,17 @@ def topic_full(name: str, size: int, most: int) -> TopicFull:
         detail=f"it holds {size:,} bytes and may hold {most:,}; nothing was written",
         hint=f"raise max_bytes (sql topic alter {name} --max-bytes N), or give it a retention",
     )
+
+
+@contextmanager
+def telling_of_a_full_disk(where: str) -> Iterator[None]:
+    """BrokerFull for OSError where there is no space; others go on as they are."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise cannot_write(where, error) from error
+        raise
 
 
 def corrupt_segment(path: Path, position: int, offset: int, what: str) -> CorruptSegment:

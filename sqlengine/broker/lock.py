@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
@@ -29,8 +30,9 @@ class FolderLock:
         fd = disk.open(folder / "lock", make=True)
         if not disk.lock(fd):
             raise _locked(folder, fd, disk)
-        disk.truncate(fd, 0)
-        disk.pwrite(fd, str(os.getpid()).encode(), 0)
+        with suppress(OSError):  # without space nobody is told who holds it
+            disk.truncate(fd, 0)
+            disk.pwrite(fd, str(os.getpid()).encode(), 0)
         self._disk = disk
         self._fd: int | None = fd
         _held.add(self)

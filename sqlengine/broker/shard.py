@@ -66,6 +66,17 @@ class ShardLog:
         self._writers = recover(self._segments[-1])
         if self._segments[-1].version < FORMAT:
             self._roll(self._segments[-1])
+        if options.synced:
+            self._settle()
+
+    def _settle(self) -> None:
+        """The process before may have died between a write and its sync: what is found now, others will build on."""
+        for folder in self._folders:
+            self.options.disk.sync_folder(folder)
+        for segment in self._segments:
+            segment.dirty = True
+            segment.sync()
+            segment.close()
 
     @staticmethod
     def create(folder: Path, options: Options) -> None:

@@ -201,7 +201,7 @@ def empty_trash(trash: Path, disk: Disk) -> None:
     for name in disk.names(trash):
         with suppress(OSError, BrokerError):  # what has no definition was never a topic
             _remove_places(_read_definition(trash / name / _DEFINITION, disk), disk)
-    disk.remove_folder(trash)
+        disk.remove_folder(trash / name)  # the trash itself stays: a full disk might not take it again
 
 
 def _remove_places(definition: Definition, disk: Disk) -> None:

@@ -19,7 +19,7 @@ from parser.errors import ExecutionError, PlanError, ServiceError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import cannot_write
-from sqlengine.disk import MACHINE, Disk
+from sqlengine.disk import MACHINE, Disk, make_lasting_folder
 from sqlengine.formats.registry import encoder_for, framing_of
 
 _HEADER = b"sqlengine file sink journal 1\n"
@@ -33,7 +33,10 @@ class FileSink:
 
     def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE) -> None:
         check_folder(table, folder, disk)
-        disk.make_folder(folder, parents=True)
+        if fsync:
+            make_lasting_folder(disk, folder)
+        else:
+            disk.make_folder(folder, parents=True)
         self._disk = disk
         self._names = table.physical.names
         self._framing = framing_of(table)
@@ -47,6 +50,8 @@ class FileSink:
         try:
             self._file = disk.open(self._path, make=True, mode=0o644)
             self._length = self._recover()
+            if fsync:
+                self._settle(folder)
         except BaseException:
             self._journal.close()
             raise
@@ -62,6 +67,12 @@ class FileSink:
             )
         self._disk.truncate(self._file, self._journal.length)
         return self._journal.length
+
+    def _settle(self, folder: Path) -> None:
+        """The process before may have died between a write and its sync: what is found now, others build on."""
+        self._disk.sync(self._file)
+        self._journal.settle()
+        self._disk.sync_folder(folder)
 
     def last_epoch(self) -> int | None:
         return self._journal.epoch
@@ -167,6 +178,9 @@ class _Journal:
         self._size += len(line)
         self.epoch, self.length = epoch, length
 
+    def settle(self) -> None:
+        self._disk.sync(self._file)
+
     def _shorten(self) -> None:
         """Only the last entry counts. The new file takes the old one's place at once, and its lock before that."""
         fresh = self._path.with_suffix(".new")
@@ -177,6 +191,8 @@ class _Journal:
         if self._fsync:
             self._disk.sync(file)
         self._disk.rename(fresh, self._path)
+        if self._fsync:
+            self._disk.sync_folder(self._path.parent)
         self._disk.close(self._file)
         self._file, self._size = file, len(data)
 

@@ -1,0 +1,135 @@
+"""What must hold after every life."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from sqlengine.engine import Engine
+from sqlengine.jobs import JobState
+from tests.simulation import workload
+from tests.simulation.workload import Row, expected
+
+if TYPE_CHECKING:
+    from tests.simulation.life import Life
+    from tests.simulation.node import Node
+
+Found: TypeAlias = "dict[str, list[list[bytes]]]"
+
+
+def check(life: Life) -> None:
+    """AssertionError where rows were lost, doubled or changed."""
+    first = life.nodes[0]
+    assert first.engine is not None
+    _check_health(first.engine)
+    _check_events(life, first.engine)
+    _check_rows(life, first)
+    if len(life.nodes) > 1:
+        _check_afar(first.engine, life.nodes[1].engine)
+
+
+def _check_health(engine: Engine) -> None:
+    assert engine.fleet.problem is None, engine.fleet.problem
+    assert not engine.fleet.broken
+    wrong = [j for j in engine.jobs() if j.state not in (JobState.RUNNING, JobState.DEFINED)]
+    assert not wrong, wrong
+    assert not engine.log.pending
+
+
+def _check_events(life: Life, engine: Engine) -> None:
+    """What was acknowledged is there, once and in order."""
+    for shard, events in enumerate(life.events):
+        assert records(engine, "events", shard) == [e.line() for e in events], f"events of shard {shard}"
+
+
+def _check_rows(life: Life, node: Node) -> None:
+    engine = node.engine
+    assert engine is not None
+    found = _rows_by_job(node)
+    changes = life.operators["a"].made
+    running = {c.name: c.sql for c in changes}
+    for job, sql in running.items():
+        if job in workload.JOBS or job == "hot":
+            mine, wanted = sorted(found.pop(job, [])), expected(job, life.events)
+            assert mine == wanted, f"job {job}: {_difference(mine, wanted)}"
+        elif job.startswith("extra"):
+            _check_extra(job, sql, found.pop(job, []), next(c.sql for c in changes if c.name == job), life)
+    assert not found, f"rows of {sorted(found)}"
+    _check_order(life, node)
+
+
+def _check_extra(job: str, sql: str | None, mine: list[Row], text: str | None, life: Life) -> None:
+    """All rows; of a job that was withdrawn those of the first records of each shard."""
+    assert text is not None
+    least = int(text.rsplit(" ", 1)[1])
+    for shard, events in enumerate(life.events):
+        wanted = [(job, e.id) for e in events if e.amount > least]
+        got = [r for r in mine if r[1] % 2 == shard]  # type: ignore[operator]
+        assert got == (wanted if sql else wanted[: len(got)]), f"job {job}: {_difference(got, wanted)}"
+
+
+def _check_order(life: Life, node: Node) -> None:
+    """What a job wrote of one shard is in the order of that shard."""
+    assert node.engine is not None
+    for job, rows in _rows_by_job(node).items():
+        if job in ("hot", "rule", "first", "files"):
+            ids = [int(str(r[0] if job in ("first", "files") else r[1])) for r in rows]
+            for shard in range(2):
+                own = [i for i in ids if i % 2 == shard]
+                assert own == sorted(own), f"job {job} is out of order: {own}"
+
+
+def _check_afar(here: Engine, there: Engine | None) -> None:
+    assert there is not None
+    _check_health(there)
+    alerts = records(here, "alerts", 0)
+    assert records(there, "arrived", 0) == alerts
+    counts = Counter(json.loads(line)["job"] for line in alerts)
+    latest = [json.loads(v) for v in there.broker.read_latest("counted").values()] if "counted" in names(there) else []
+    assert {r["job"]: r["n"] for r in latest} == counts
+
+
+def names(engine: Engine) -> set[str]:
+    return {t.name for t in engine.broker.topics()}
+
+
+def records(engine: Engine, topic: str, shard: int) -> list[bytes]:
+    """All records of a shard."""
+    found: list[bytes] = []
+    offset = engine.broker.begin_offset(topic, shard)
+    while (read := engine.broker.read(topic, shard, offset)) is not None:
+        found += read.values.to_pylist()
+        offset = read.next_offset
+    return found
+
+
+def _rows_by_job(node: Node) -> dict[str, list[Row]]:
+    engine = node.engine
+    assert engine is not None
+    found: dict[str, list[Row]] = {}
+    for row in _decoded(records(engine, "alerts", 0)):
+        found.setdefault(str(row[0]), []).append(row)
+    for job, topic in (("first", "mids"), ("joined", "joined"), ("window", "totals")):
+        shards = range(engine.broker.topic(topic).shards)
+        found[job] = [row for shard in shards for row in _decoded(records(engine, topic, shard))]
+    if "latest" in names(engine):
+        found["latest"] = list(_decoded(engine.broker.read_latest("latest").values()))
+    found["files"] = [row for name in files(node) for row in _decoded(node.disk.read(name).splitlines())]
+    return {job: rows for job, rows in found.items() if rows}
+
+
+def files(node: Node) -> list[Path]:
+    folder = Path(f"/{node.name}/lines")
+    return [folder / name for name in node.disk.names(folder) if not name.startswith(".")]
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterable[Row]:
+    return (tuple(json.loads(line).values()) for line in lines)
+
+
+def _difference(mine: list[Row], wanted: list[Row]) -> str:
+    ours, theirs = Counter(mine), Counter(wanted)
+    return f"lost {sorted((theirs - ours).elements())[:9]}, too many {sorted((ours - theirs).elements())[:9]}"

@@ -1,0 +1,196 @@
+"""One life: servers, clients and faults in an order that a seed decides, then calm, then the look at what came out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.simulation import checks, workload
+from tests.simulation.clients import Bridge, Caretaker, Change, Client, Operator, Reader, Writer
+from tests.simulation.network import Network
+from tests.simulation.node import Node, config_of
+from tests.simulation.world import Death, World
+
+MOST_TURNS = 3_000
+DAY_MS = 86_400_000
+
+
+class Failed(Exception):
+    """What a life should have given it has not; the cause tells what."""
+
+
+@dataclass
+class Life:
+    """`nodes`: one server, or two that exchange over a topic."""
+
+    world: World
+    network: Network
+    nodes: list[Node]
+    clients: list[Client]
+    operators: dict[str, Operator]
+    events: list[list[workload.Event]]
+    turns: int = 0
+    full: dict[str, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        for node in self.nodes:
+            node.start()
+        while self.turns < MOST_TURNS and not all(c.done for c in self.clients):
+            self.turn()
+        for _ in range(self.world.chance.randint(0, 20)):
+            self.turn()
+        self.calm()
+
+    def turn(self) -> None:
+        """Whatever comes next."""
+        self.turns += 1
+        world, chance = self.world, self.world.chance
+        world.now_ms += chance.choice((0, 1, 5, 40))
+        draw = chance.random()
+        if self.full and draw < 0.05:
+            self._relieve(chance.choice(self.nodes))
+        elif draw < 0.015:
+            self._fault()
+        elif draw < 0.30 and self.network.flying:
+            self.network.deliver()
+        elif draw < 0.55:
+            chance.choice(self.clients).act()
+        else:
+            self._go_on(chance.choice(self.nodes))
+
+    def _go_on(self, node: Node) -> None:
+        if node.engine is None:
+            if self.world.happens(0.3):
+                node.start()
+            return
+        possible = node.threads.possible()
+        if possible:
+            with node.mortal():
+                self.world.chance.choice(possible)()
+
+    def _fault(self) -> None:
+        world, chance = self.world, self.world.chance
+        node = chance.choice(self.nodes)
+        match chance.choice(("clock", "full", "full", "slow")):
+            case "clock":
+                by = chance.choice((60_000, DAY_MS, -60_000, -DAY_MS))
+                world.met["clock jump"] += 1
+                world.note("world", "clock", "jumps", by)
+                world.now_ms += by
+            case "full":
+                self._fill(node, "/", "full disk")
+            case _:
+                self._fill(node, f"/{node.name}/lines", "slow sink")
+
+    def _fill(self, node: Node, path: str, fault: str) -> None:
+        """Without space, or with space again."""
+        self.full[node.name] = path
+        self.world.met[fault] += 1
+        self.world.note("world", fault, node.name)
+        node.disk.full = lambda p: p.startswith(path)
+        node.short = True
+
+    def _relieve(self, node: Node) -> None:
+        if self.full.pop(node.name, None) is not None:
+            self.world.note("world", "space", node.name)
+            node.disk.full = lambda _: False
+            node.short = False
+
+    def calm(self) -> None:
+        """No more faults: all that was begun comes to its end."""
+        self.world.note("world", "calm")
+        self.network.calm = True
+        for node in self.nodes:
+            self._relieve(node)
+            node.doom, node.kills = None, 0
+            if node.engine is None:
+                node.start()
+        rounds = 0
+        while True:
+            rounds += 1
+            if rounds > 2_000:
+                raise Failed("it does not come to rest")
+            self.world.now_ms += 10
+            while self.network.flying:
+                self.network.deliver()
+            waiting = [c for c in self.clients if not c.done]
+            for client in waiting:
+                client.act()
+            busy = [n.threads.settle() for n in self.nodes]
+            if not waiting and not any(busy) and not self.network.flying:
+                return
+
+
+def make(seed: int) -> Life:
+    world = World(seed)
+    chance, network = world.chance, Network(world)
+    fsync = chance.choice(("none", "none", "epoch", "epoch"))
+    large = chance.random() < 0.15
+    kills = chance.choice((2, 3, 4, 5) if large else (1, 1, 2))
+    first = Node(world, "a", config_of(world, "a", fsync), workload.TOPICS, kills)
+    nodes = [first]
+    numbers = [chance.randint(*((10, 40) if large else (2, 8))) for _ in range(2)]
+    events = [[workload.event(shard, n) for n in range(numbers[shard])] for shard in range(2)]
+    clients: list[Client] = [
+        Writer(world, network, first, f"feeder-{shard}", "events", shard, _batches(world, events[shard]))
+        for shard in range(2)
+    ]
+    operator = Operator(world, first, deque(_changes(world, fsync, large)))
+    clients += [operator, Reader(world, first, "alerts"), Caretaker(world, first)]
+    operators = {"a": operator}
+    if chance.random() < (0.4 if large else 0.1):
+        second = Node(world, "b", config_of(world, "b", fsync), workload.AFAR_TOPICS, chance.choice((1, 2)))
+        nodes.append(second)
+        afar = Operator(world, second, deque([Change("tables", workload.AFAR), Change("count", workload.COUNT)]))
+        clients += [afar, Bridge(world, network, first, second, ("alerts", "arrived")), Caretaker(world, second)]
+        operators["b"] = afar
+    return Life(world, network, nodes, clients, operators, events)
+
+
+def _batches(world: World, events: list[workload.Event]) -> list[list[bytes]]:
+    batches, left = [], [e.line() for e in events]
+    while left:
+        size = world.chance.randint(1, 6)
+        batches.append(left[:size])
+        left = left[size:]
+    return batches
+
+
+def _changes(world: World, fsync: str, large: bool) -> list[Change]:
+    """The tables first; then jobs in any order, replaced and withdrawn among each other."""
+    chance = world.chance
+    names = chance.sample(sorted(workload.JOBS), chance.randint(2, 5) if large else chance.randint(1, 2))
+    if {"second", "joined"} & set(names) and "first" not in names:
+        names.append("first")
+    changes = [Change(name, workload.JOBS[name]) for name in names]
+    changes.insert(chance.randint(0, len(changes)), Change("hot", workload.HOT.format(1)))
+    for number in range(chance.randint(0, 3 if large else 1)):
+        place = [c.name for c in changes].index("hot")
+        changes.insert(chance.randint(place + 1, len(changes)), Change("hot", workload.HOT.format(number + 2)))
+    for number in range(chance.randint(0, 2) if large else chance.random() < 0.3):
+        name, least = f"extra{number}", chance.randint(0, 5)
+        place = chance.randint(0, len(changes))
+        changes.insert(place, Change(name, workload.EXTRA.format(name=name, least=least)))
+        if chance.random() < 0.5:
+            changes.insert(chance.randint(place + 1, len(changes)), Change(name, None))
+    tables = workload.TABLES.replace("{fsync}", "epoch" if fsync == "epoch" else "none")
+    return [Change("tables", tables), *changes]
+
+
+def live(seed: int, look: Callable[[Life], None] | None = None) -> Life:
+    """The life of a seed, looked at. Raises Failed with what is wrong as its cause; the life is its `life`."""
+    life = make(seed)
+    try:
+        life.run()
+        checks.check(life)
+        if look is not None:
+            look(life)
+    except (Exception, Death) as error:
+        failure = Failed(f"seed {seed}: {type(error).__name__}: {error}")
+        failure.life = life  # type: ignore[attr-defined]
+        raise failure from error
+    finally:
+        for node in life.nodes:
+            node.abandon()
+    return life

@@ -1,0 +1,195 @@
+"""The threads of one process, all in one: what goes on next is drawn. A future that somebody waits for lets others go on
+until it is there."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from sqlengine.threads import Turning, Work
+from tests.simulation.world import Death, World
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Promise(Future[T]):
+    """A future that is worked for where it is waited for."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__()
+        self._work = work
+
+    def result(self, timeout: float | None = None) -> T:
+        while not self.done():
+            self._work()
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        while not self.done():
+            self._work()
+        return super().exception(0)
+
+
+class Line(Executor):
+    """Work in order, a piece when it is drawn."""
+
+    def __init__(self, threads: SimulatedThreads, name: str) -> None:
+        self.name = name
+        self.waiting: deque[Callable[[], None]] = deque()
+        self.busy = False
+        self._threads = threads
+        self._closed = False
+
+    def submit(self, work: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Future[T]:
+        if self._closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        promise: Promise[T] = Promise(self.turn)
+
+        def run() -> None:
+            try:
+                promise.set_result(work(*args, **options))
+            except Death:
+                raise
+            except BaseException as error:  # noqa: BLE001  handed to who waits
+                promise.set_exception(error)
+
+        self.waiting.append(run)
+        return promise
+
+    def turn(self) -> None:
+        """The next piece of work."""
+        if self._threads.dead:
+            raise Death
+        if self.busy or not self.waiting:
+            raise AssertionError(f"a deadlock: nobody does what is waited for in the line {self.name}")
+        self.busy = True
+        try:
+            with self._threads.world.doing(self.name):
+                self.waiting.popleft()()
+        except Death:
+            self._threads.dead = True
+            raise
+        self.busy = False
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._closed = True
+        while wait and self.waiting:
+            self.turn()
+
+
+@dataclass
+class Thread:
+    """A thread that turns when it is drawn. What its turns do is an epoch."""
+
+    threads: SimulatedThreads
+    turning: Turning
+    started: bool = False
+    busy: bool = False
+    ended: bool = False
+
+    def start(self) -> None:
+        self.started = True
+
+    def is_alive(self) -> bool:
+        return self.started and not self.ended
+
+    def join(self, timeout: float | None = None) -> None:
+        self.ended = True
+        self.turning.shut()
+
+    def turn(self) -> bool:
+        self.busy = True
+        with self.threads.world.doing("epoch"):
+            done = self.turning.turn()
+        self.busy = False
+        return done
+
+
+@dataclass
+class Timer:
+    """`every`: ms between two times; None for once."""
+
+    at_ms: int
+    work: Work
+    every: int | None = None
+    over: bool = False
+
+    def cancel(self) -> None:
+        self.over = True
+
+    stop = cancel
+
+
+@dataclass
+class SimulatedThreads:
+    """See `Threads`."""
+
+    world: World
+    lines: list[Line] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+    timers: list[Timer] = field(default_factory=list)
+    dead: bool = False
+
+    def line(self, name: str) -> Executor:
+        line = Line(self, name)
+        self.lines.append(line)
+        return line
+
+    def promise(self) -> Future[object]:
+        return Promise(self.beside)
+
+    def thread(self, name: str, turning: Turning) -> Thread:
+        thread = Thread(self, turning)
+        self.threads.append(thread)
+        return thread
+
+    def every(self, name: str, seconds: float, work: Work) -> Timer:
+        ms = int(seconds * 1000)
+        return self._timer(Timer(self.world.now_ms + ms, work, ms))
+
+    def later(self, seconds: float, work: Work) -> Timer:
+        return self._timer(Timer(self.world.now_ms + int(seconds * 1000), work))
+
+    def _timer(self, timer: Timer) -> Timer:
+        self.timers.append(timer)
+        return timer
+
+    def now(self) -> float:
+        return self.world.now_ms / 1000
+
+    # ---- what the simulation does ------------------------------------------------------------------------------
+
+    def beside(self) -> None:
+        """Somebody waits for a graph: graphs go on, and checkpoints are written."""
+        lines = [x.turn for x in self.lines if x.waiting and not x.busy and x.name == "checkpoint"]
+        self.world.chance.choice([*lines, *(t.turn for t in self.idle_threads())])()
+
+    def idle_threads(self) -> list[Thread]:
+        self.threads = [t for t in self.threads if not t.ended]
+        return [t for t in self.threads if t.started and not t.busy]
+
+    def possible(self) -> list[Callable[[], object]]:
+        """All that may go on now."""
+        self.lines = [x for x in self.lines if x.waiting or not x._closed]
+        found: list[Callable[[], object]] = [x.turn for x in self.lines if x.waiting and not x.busy]
+        found += [t.turn for t in self.idle_threads()]
+        self.timers = [t for t in self.timers if not t.over]
+        return found + [lambda t=t: self._fire(t) for t in self.timers if t.at_ms <= self.world.now_ms]
+
+    def _fire(self, timer: Timer) -> None:
+        if timer.every is None:
+            timer.over = True
+        else:
+            timer.at_ms = self.world.now_ms + timer.every
+        timer.work()
+
+    def settle(self) -> bool:
+        """Lets all go on once; whether anything was done."""
+        before = len(self.world.trace)
+        busy = [x.turn() for x in list(self.lines) if x.waiting and not x.busy]
+        turned = [t.turn() for t in self.idle_threads()]
+        return bool(busy) or any(turned) or len(self.world.trace) > before
