@@ -14,6 +14,7 @@ from tests.simulation import workload
 from tests.simulation.workload import Row, expected
 
 if TYPE_CHECKING:
+    from tests.simulation.disk import SimulatedDisk
     from tests.simulation.life import Life
     from tests.simulation.node import Node
 
@@ -117,13 +118,17 @@ def _rows_by_job(node: Node) -> dict[str, list[Row]]:
         found[job] = [row for shard in shards for row in _decoded(records(engine, topic, shard))]
     if "latest" in names(engine):
         found["latest"] = list(_decoded(engine.broker.read_latest("latest").values()))
-    found["files"] = [row for name in files(node) for row in _decoded(node.disk.read(name).splitlines())]
+    found["files"] = [row for name in files(node, node.disk) for row in _decoded(node.disk.read(name).splitlines())]
     return {job: rows for job, rows in found.items() if rows}
 
 
-def files(node: Node) -> list[Path]:
-    folder = Path(f"/{node.name}/lines")
-    return [folder / name for name in node.disk.names(folder) if not name.startswith(".")]
+def folder_of(node: Node) -> Path:
+    """Where the file sink writes."""
+    return Path(f"/{node.name}/lines")
+
+
+def files(node: Node, disk: SimulatedDisk) -> list[Path]:
+    return [folder_of(node) / name for name in disk.names(folder_of(node)) if not name.startswith(".")]
 
 
 def _decoded(lines: Iterable[bytes]) -> Iterable[Row]:

@@ -122,6 +122,12 @@ class SimulatedDisk:
         self._open: dict[int, tuple[File, str]] = {}
         self._next = 1
 
+    def copy(self, world: World) -> SimulatedDisk:
+        """All that is on it, for another process that does not die."""
+        disk = SimulatedDisk(world, self._owner, lambda: False)
+        disk.root = _copied(self.root)
+        return disk
+
     # ---- the end of a process, and of power --------------------------------------------------------------------
 
     def end_process(self) -> None:
@@ -344,6 +350,13 @@ class SimulatedDisk:
 
     def random(self, size: int) -> bytes:
         return self._world.chance.randbytes(size)
+
+
+def _copied(folder: Folder) -> Folder:
+    made = Folder()
+    for name, node in folder.entries.items():
+        made.entries[name] = _copied(node) if isinstance(node, Folder) else File(bytearray(node.data))
+    return made
 
 
 def _no_space() -> OSError:

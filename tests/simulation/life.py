@@ -10,6 +10,7 @@ from tests.simulation import checks, workload
 from tests.simulation.clients import Bridge, Caretaker, Change, Client, Operator, Reader, Writer
 from tests.simulation.network import Network
 from tests.simulation.node import Node, config_of
+from tests.simulation.replay import check_replay
 from tests.simulation.world import Death, World
 
 MOST_TURNS = 3_000
@@ -184,6 +185,7 @@ def live(seed: int, look: Callable[[Life], None] | None = None) -> Life:
     try:
         life.run()
         checks.check(life)
+        check_replay(life.nodes[0])
         if look is not None:
             look(life)
     except (Exception, Death) as error:

@@ -1,0 +1,87 @@
+"""An undisturbed run with the same cuts: all epochs that were written down, from the first on, into empty sinks.
+
+What comes out must be what came out in the life, byte by byte; only rows of different graphs may lie otherwise among each
+other, since each graph is by itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from sqlengine.broker.base import Broker
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.engine import Engine
+from sqlengine.executors.epochs import EPOCHS, decode_record
+from sqlengine.functions.pool import POOL
+from sqlengine.jobs import MAIN
+from sqlengine.machine import Machine
+from tests.simulation.checks import files, folder_of, names, records
+from tests.simulation.disk import SimulatedDisk
+from tests.simulation.planner import RememberingPlanner
+from tests.simulation.stores import SimulatedStores
+from tests.simulation.threads import SimulatedThreads
+from tests.simulation.world import World
+
+if TYPE_CHECKING:
+    from tests.simulation.node import Node
+
+# What comes out and is not read again: `mids` is input, too.
+OUTPUTS = ("alerts", "totals", "joined", "latest")
+
+
+def check_replay(node: Node) -> None:
+    """AssertionError where the undisturbed run gives something else."""
+    assert node.engine is not None
+    world = World(node.world.seed)
+    world.now_ms = node.world.now_ms
+    disk = node.disk.copy(world)
+    for name in disk.names(folder_of(node)):
+        disk.remove(folder_of(node) / name)
+    data, threads = node.config.data, SimulatedThreads(world)
+    broker = EmbeddedBroker(data, clock=world.clock, disk=disk, threads=threads)
+    graphs = _graphs(broker)
+    for name in OUTPUTS:
+        _empty(broker, name)
+    broker.close()
+    stores = SimulatedStores(world, node.name, lambda: False)
+    for graph in graphs:
+        stores.open(graph)
+    machine = Machine(world.clock, disk, threads, lambda _: stores, RememberingPlanner, caches=False)
+    engine = Engine(node.config, machine)
+    try:
+        ours, theirs = _came_out(node.engine, node.disk, node), _came_out(engine, disk, node)
+        for name in ours.keys() | theirs.keys():
+            assert ours.get(name) == theirs.get(name), f"{name} differs from an undisturbed run with the same epochs"
+    finally:
+        POOL.leave(engine)
+
+
+def _graphs(broker: Broker) -> list[str]:
+    found = {MAIN: None}
+    offset = 0
+    while (read := broker.read(EPOCHS, 0, offset)) is not None:
+        found |= dict.fromkeys(decode_record(value).graph for value in read.values.to_pylist())
+        offset = read.next_offset
+    return list(found)
+
+
+def _empty(broker: EmbeddedBroker, name: str) -> None:
+    if name in {t.name for t in broker.topics()}:
+        known = broker.topic(name)
+        broker.delete_topic(name)
+        broker.create_topic(name, known.shards, compacted=known.compacted)
+
+
+def _came_out(engine: Engine, disk: SimulatedDisk, node: Node) -> dict[str, object]:
+    """By topic and shard; of the topic that many graphs write to by job."""
+    found: dict[str, object] = {}
+    for line in records(engine, "alerts", 0):
+        rows = found.setdefault(f"alerts of {json.loads(line)['job']}", [])
+        assert isinstance(rows, list)
+        rows.append(line)
+    for topic in ("totals", "joined"):
+        for shard in range(engine.broker.topic(topic).shards):
+            found[f"{topic} {shard}"] = records(engine, topic, shard)
+    if "latest" in names(engine):
+        found["latest"] = engine.broker.read_latest("latest")
+    return found | {str(path): disk.read(path) for path in files(node, disk)}
