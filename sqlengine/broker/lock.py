@@ -32,7 +32,7 @@ class FolderLock:
             raise _locked(folder, fd, disk)
         with suppress(OSError):  # without space nobody is told who holds it
             disk.truncate(fd, 0)
-            disk.pwrite(fd, str(os.getpid()).encode(), 0)
+            disk.pwrite(fd, b"%-20d" % os.getpid(), 0)
         self._disk = disk
         self._fd: int | None = fd
         _held.add(self)
@@ -51,7 +51,7 @@ class FolderLock:
 
 
 def _locked(folder: Path, fd: int, disk: Disk) -> DataFolderLocked:
-    pid = disk.pread(fd, 20, 0).decode() or "unknown"
+    pid = disk.pread(fd, 20, 0).decode().strip() or "unknown"
     disk.close(fd)
     return DataFolderLocked(
         f"data folder {str(folder)!r} is in use by the process {pid}",

@@ -44,6 +44,8 @@ class File:
 
 
 def _write(data: bytearray, position: int, written: bytes | None) -> None:
+    if written == b"":
+        return
     if len(data) < position:
         data.extend(bytes(position - len(data)))
     if written is None:
@@ -318,6 +320,17 @@ class SimulatedDisk:
     def rename(self, old: Path, new: Path) -> None:
         node, source, target = self._look(old), self._folder(old.parent), self._folder(new.parent)
         replaced = target.entries.get(new.name)
+        if replaced is node:
+            return
+        if isinstance(node, Folder):
+            if new.is_relative_to(old):
+                raise _error(errno.EINVAL)
+            if isinstance(replaced, File):
+                raise _error(errno.ENOTDIR)
+            if replaced is not None and replaced.entries:
+                raise _error(errno.ENOTEMPTY)
+        elif isinstance(replaced, Folder):
+            raise _error(errno.EISDIR)
 
         def work() -> None:
             if isinstance(replaced, File):
@@ -359,5 +372,9 @@ def _copied(folder: Folder) -> Folder:
     return made
 
 
+def _error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
 def _no_space() -> OSError:
-    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return _error(errno.ENOSPC)

@@ -20,6 +20,11 @@ DAY_MS = 86_400_000
 class Failed(Exception):
     """What a life should have given it has not; the cause tells what."""
 
+    def __init__(self, life: Life, seed: int, cause: BaseException) -> None:
+        again = f"python -m tests.simulation --seed {seed}"
+        super().__init__(f"seed {seed}: {type(cause).__name__}: {cause} ({again})")
+        self.life = life
+
 
 @dataclass
 class Life:
@@ -111,7 +116,7 @@ class Life:
         while True:
             rounds += 1
             if rounds > 2_000:
-                raise Failed("it does not come to rest")
+                raise AssertionError("it does not come to rest")
             self.world.now_ms += 10
             while self.network.flying:
                 self.network.deliver()
@@ -185,13 +190,12 @@ def live(seed: int, look: Callable[[Life], None] | None = None) -> Life:
     try:
         life.run()
         checks.check(life)
-        check_replay(life.nodes[0])
+        if seed % 3 == 0:
+            check_replay(life.nodes[0])
         if look is not None:
             look(life)
     except (Exception, Death) as error:
-        failure = Failed(f"seed {seed}: {type(error).__name__}: {error}")
-        failure.life = life  # type: ignore[attr-defined]
-        raise failure from error
+        raise Failed(life, seed, error) from error
     finally:
         for node in life.nodes:
             node.abandon()

@@ -1,0 +1,132 @@
+"""What holds after a loss of power: all that was acknowledged in the mode 'epoch', also where a process before has died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.errors import BrokerFull
+from sqlengine.connectors.filesystem_sink import FileSink
+from tests.connectors.tables import table
+from tests.connectors.test_filesystem_sink import write
+from tests.simulation.disk import SimulatedDisk
+from tests.simulation.world import Death, World
+
+DATA = Path("/server/data")
+
+
+class Fate:
+    """Lets the process die within its `at`-th change of the disk from now on."""
+
+    def __init__(self) -> None:
+        self.at = -1
+
+    def __call__(self) -> bool:
+        self.at -= 1
+        return self.at == 0
+
+
+def _disk(seed: int) -> tuple[SimulatedDisk, Fate]:
+    fate = Fate()
+    return SimulatedDisk(World(seed), "a", fate), fate
+
+
+def _open(disk: SimulatedDisk) -> EmbeddedBroker:
+    return EmbeddedBroker(DATA, fsync="epoch", clock=lambda: 0, disk=disk)
+
+
+def _dies(disk: SimulatedDisk, work: Callable[[], object]) -> None:
+    with pytest.raises(Death):
+        work()
+    disk.end_process()
+
+
+def _values(broker: EmbeddedBroker) -> list[bytes]:
+    records = broker.read("t", 0, 0)
+    return [] if records is None else records.values.to_pylist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_new_data_folder_and_a_new_topic_stay(seed: int) -> None:
+    disk, _ = _disk(seed)
+    broker = _open(disk)
+    broker.create_topic("t")
+    broker.append("t", 0, [b"a"], timestamp_ms=0)
+    disk.lose_power(wild=True)
+    assert _values(_open(disk)) == [b"a"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_process_has_found_stays(seed: int) -> None:
+    """The one before wrote it, and died before it was synced."""
+    disk, fate = _disk(seed)
+    broker = _open(disk)
+    broker.create_topic("t")
+    fate.at = 2  # the sync behind the write
+    _dies(disk, lambda: broker.append("t", 0, [b"a"], timestamp_ms=0))
+    found = _values(_open(disk))
+    assert found == [b"a"]
+    disk.lose_power(wild=True)
+    assert _values(_open(disk)) == found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_a_process_has_found_stays(seed: int) -> None:
+    """Segments roll, and the death is anywhere."""
+    for at in range(1, 30):
+        _check_found(seed, at)
+
+
+def _check_found(seed: int, at: int) -> None:
+    disk, fate = _disk(seed)
+    broker = EmbeddedBroker(DATA, fsync="epoch", clock=lambda: 0, disk=disk, segment_bytes=300)
+    broker.create_topic("t")
+    told: list[int] = []
+    fate.at = at
+
+    def append() -> None:
+        for number in range(100):
+            broker.append("t", 0, [b"%d" % number], timestamp_ms=0)
+            told.append(number)
+
+    _dies(disk, append)
+    found = _values(_open(disk))
+    assert len(found) in (len(told), len(told) + 1)
+    disk.lose_power(wild=True)
+    assert _values(_open(disk)) == found == [b"%d" % n for n in range(len(found))]
+
+
+def test_without_space_a_server_says_so_and_one_that_was_there_starts() -> None:
+    disk, _ = _disk(0)
+    disk.full = lambda _: True
+    with pytest.raises(BrokerFull, match="no space to write to data folder"):
+        _open(disk)
+    disk.full = lambda _: False
+    _open(disk).create_topic("t")
+    disk.end_process()
+    disk.full = lambda _: True
+    assert _values(_open(disk)) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_committed_lines_stay(seed: int) -> None:
+    """After a loss of power; and so does what a process has found that followed one which died before its sync."""
+    disk, fate = _disk(seed)
+    known = table({"connector": "filesystem", "path": "/out", "format": "json"})
+
+    def sink() -> FileSink:
+        return FileSink(known, Path("/out"), "w", fsync=True, disk=disk)
+
+    target = sink()
+    assert write(target, 1, [1]) == 1
+    disk.lose_power(wild=True)
+    target = sink()
+    assert target.last_epoch() == 1
+    fate.at = 4  # the sync behind lines, sync, journal
+    _dies(disk, lambda: write(target, 2, [2]))
+    assert sink().last_epoch() == 2
+    disk.lose_power(wild=True)
+    assert sink().last_epoch() == 2

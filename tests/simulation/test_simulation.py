@@ -1,0 +1,56 @@
+"""Lives by seed. `python -m tests.simulation --seed N` shows one with all that happened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.simulation.__main__ import digest, run
+from tests.simulation.life import live
+from tests.support import PATIENCE_S, ROOT
+
+# Lives that failed once, and what it was.
+ONCE_FAILED: dict[int, str] = {}
+
+
+@pytest.mark.slow
+def test_lives_that_failed_once() -> None:
+    met = run(ONCE_FAILED)
+    assert not met.failures, "\n".join(met.failures)
+
+
+def test_lives() -> None:
+    met = run(range(8))
+    assert not met.failures, "\n".join(met.failures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hundred", range(10))
+def test_a_thousand_lives(hundred: int) -> None:
+    met = run(range(100 * hundred, 100 * hundred + 100))
+    assert not met.failures, "\n".join(met.failures)
+    assert met.kills["epoch"] >= met.kills.total() / 2
+    everything = Counter(met.faults.keys()) & Counter(FAULTS)
+    assert everything == Counter(FAULTS), f"never met: {set(FAULTS) - met.faults.keys()}"
+
+
+FAULTS = (
+    "clock jump", "death of a process", "full disk", "loss of power", "message doubled", "message lost",
+    "message out of order", "no space", "slow sink", "torn write",
+)  # fmt: skip
+
+
+def test_a_seed_gives_the_same_life_in_every_process() -> None:
+    seed = 3
+    here = digest(live(seed))
+    assert digest(live(seed)) == here
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    command = [sys.executable, "-m", "tests.simulation", "--seed", str(seed), "--digest"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.stdout.strip() == here, done.stderr
