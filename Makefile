@@ -14,7 +14,7 @@ SOURCES := $(wildcard parser udf rules planner sqlengine demo examples server.py
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 
-.PHONY: help setup setup-spark check format test test-all test-slow test-spark test-oracle test-wheel goldens-check bench demo wheel clean
+.PHONY: help setup setup-spark check format test test-all test-slow soak test-spark test-oracle test-wheel goldens-check bench demo wheel clean
 
 help: ## show the targets
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 16
@@ -56,6 +56,9 @@ test-all: test test-slow test-wheel test-oracle test-spark ## everything
 
 test-slow: $(SETUP) ## kills of processes, long simulations
 	$(PYTEST) -m "slow and not spark and not oracle" $(NO_TESTS_OK)
+
+soak: $(SETUP) ## ten thousand simulated lives with faults
+	$(BIN)/python -m tests.simulation --lives 10000
 
 test-wheel: $(SETUP) ## the tests once more, against the built wheel in an environment of its own
 	$(BIN)/python tests/packaging/run_on_wheel.py -m "not slow and not spark and not oracle"

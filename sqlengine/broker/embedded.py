@@ -17,7 +17,14 @@ from sqlengine.broker.chain import Options
 from sqlengine.broker.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
 from sqlengine.broker.coordinator import Coordinator, Group
-from sqlengine.broker.errors import BrokerError, Fenced, TopicExists, cannot_write, telling_of_a_full_disk, topic_full, topic_not_found
+from sqlengine.broker.errors import (
+    BrokerError,
+    Fenced,
+    TopicExists,
+    cannot_write,
+    topic_full,
+    topic_not_found,
+)
 from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
@@ -30,12 +37,11 @@ from sqlengine.broker.topics import (
     Topic,
     check_definition,
     create_topic,
-    empty_trash,
     open_topics,
     remove_topic,
 )
 from sqlengine.broker.waking import Arrivals, Flusher
-from sqlengine.disk import MACHINE, Disk, make_lasting_folder
+from sqlengine.disk import MACHINE, Disk
 from sqlengine.durability import Fsync
 from sqlengine.threads import THREADS, Threads
 
@@ -72,9 +78,9 @@ class EmbeddedBroker:
         self._definitions = threading.RLock()
         self._arrivals = Arrivals()
         self._flusher: Flusher | None = None
-        self._lock = self._lock_folder()
+        self._lock = FolderLock(self._folder, disk, lasting=self._options.synced)
         try:
-            self._topics = self._open()
+            self._topics = open_topics(self._parent, self._trash, self._options)
             self._offsets = self._open_offsets()
             self._coordinator = self._open_groups()
         except BaseException:
@@ -82,24 +88,6 @@ class EmbeddedBroker:
             raise
         if fsync == "interval":
             self._flusher = Flusher(self._sync_logs, fsync_interval_s, threads)
-
-    def _lock_folder(self) -> FolderLock:
-        disk = self._options.disk
-        with telling_of_a_full_disk(f"data folder '{self._folder}'"):
-            if self._options.synced:
-                make_lasting_folder(disk, self._folder, mode=0o700)
-            return FolderLock(self._folder, disk)
-
-    def _open(self) -> dict[str, Topic]:
-        disk = self._options.disk
-        empty_trash(self._trash, disk)
-        with telling_of_a_full_disk(f"data folder '{self._folder}'"):
-            for folder in (self._parent, self._trash):
-                disk.make_folder(folder, parents=True, mode=0o700)
-            if self._options.synced:
-                for folder in (self._folder, self._parent):
-                    disk.sync_folder(folder)
-        return open_topics(self._parent, self._options)
 
     def _open_offsets(self) -> GroupOffsets:
         self.create_topic(OFFSETS, compacted=True, if_not_exists=True)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from sqlengine.broker.errors import DataFolderLocked
-from sqlengine.disk import MACHINE, Disk
+from sqlengine.broker.errors import DataFolderLocked, telling_of_a_full_disk
+from sqlengine.disk import MACHINE, Disk, make_lasting_folder
 
 # A forked child shares the lock; it would hold it beyond its parent's death.
 _held: WeakSet[FolderLock] = WeakSet()
@@ -23,11 +23,15 @@ os.register_at_fork(after_in_child=_drop_in_child)
 
 
 class FolderLock:
-    """Holds `folder`/lock until `release` or the death of the process. Raises DataFolderLocked when another has it."""
+    """Holds `folder`/lock until `release` or the death of the process. Raises DataFolderLocked when another has it, and
+    BrokerFull. With `lasting` a folder that it makes is there after a loss of power."""
 
-    def __init__(self, folder: Path, disk: Disk = MACHINE) -> None:
-        disk.make_folder(folder, parents=True, mode=0o700)
-        fd = disk.open(folder / "lock", make=True)
+    def __init__(self, folder: Path, disk: Disk = MACHINE, *, lasting: bool = False) -> None:
+        with telling_of_a_full_disk(f"data folder '{folder}'"):
+            if lasting:
+                make_lasting_folder(disk, folder, mode=0o700)
+            disk.make_folder(folder, parents=True, mode=0o700)
+            fd = disk.open(folder / "lock", make=True)
         if not disk.lock(fd):
             raise _locked(folder, fd, disk)
         with suppress(OSError):  # without space nobody is told who holds it

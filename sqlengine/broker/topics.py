@@ -11,7 +11,7 @@ import msgspec
 
 from sqlengine.broker.base import Found, TopicInfo
 from sqlengine.broker.chain import Options
-from sqlengine.broker.errors import BrokerError, CorruptSegment, unknown_format
+from sqlengine.broker.errors import BrokerError, CorruptSegment, telling_of_a_full_disk, unknown_format
 from sqlengine.broker.lookup import KeyIndex
 from sqlengine.broker.packing import COMPRESSIONS, Compression
 from sqlengine.broker.shard import ShardLog
@@ -176,11 +176,19 @@ def create_topic(parent: Path, trash: Path, definition: Definition, options: Opt
     return Topic(folder, definition, options)
 
 
-def open_topics(parent: Path, options: Options) -> dict[str, Topic]:
-    """All topics below `parent`. Raises CorruptSegment and UnknownFormat."""
+def open_topics(parent: Path, trash: Path, options: Options) -> dict[str, Topic]:
+    """All topics below `parent`. Raises CorruptSegment, UnknownFormat and BrokerFull."""
+    disk = options.disk
+    _empty_trash(trash, disk)
+    with telling_of_a_full_disk(f"data folder '{parent.parent}'"):
+        for folder in (parent, trash):
+            disk.make_folder(folder, parents=True, mode=0o700)
+        if options.synced:
+            disk.sync_folder(parent.parent)
+            disk.sync_folder(parent)  # the process before may have died between a topic and its sync
     topics: dict[str, Topic] = {}
-    for folder in [parent / name for name in options.disk.names(parent) if name.endswith(_SUFFIX)]:
-        definition = _read_definition(folder / _DEFINITION, options.disk)
+    for folder in [parent / name for name in disk.names(parent) if name.endswith(_SUFFIX)]:
+        definition = _read_definition(folder / _DEFINITION, disk)
         topics[definition.name] = Topic(folder, definition, options)
     return topics
 
@@ -196,7 +204,7 @@ def remove_topic(topic: Topic, trash: Path) -> None:
     disk.remove_folder(target)
 
 
-def empty_trash(trash: Path, disk: Disk) -> None:
+def _empty_trash(trash: Path, disk: Disk) -> None:
     """Removes what deletions and creations left that were interrupted."""
     for name in disk.names(trash):
         with suppress(OSError, BrokerError):  # what has no definition was never a topic
