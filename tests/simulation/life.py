@@ -36,6 +36,7 @@ class Life:
     clients: list[Client]
     operators: dict[str, Operator]
     events: list[list[workload.Event]]
+    late: bool
     turns: int = 0
     full: dict[str, str] = field(default_factory=dict)
 
@@ -78,7 +79,10 @@ class Life:
     def _fault(self) -> None:
         world, chance = self.world, self.world.chance
         node = chance.choice(self.nodes)
-        match chance.choice(("clock", "full", "full", "slow")):
+        match chance.choice(("clock", "full", "full", "slow", "restart")):
+            case "restart":
+                world.met["restart in good order"] += node.engine is not None
+                node.stop()
             case "clock":
                 by = chance.choice((60_000, DAY_MS, -60_000, -DAY_MS))
                 world.met["clock jump"] += 1
@@ -137,7 +141,8 @@ def make(seed: int) -> Life:
     first = Node(world, "a", config_of(world, "a", fsync), workload.TOPICS, kills)
     nodes = [first]
     numbers = [chance.randint(*((10, 40) if large else (2, 8))) for _ in range(2)]
-    events = [[workload.event(shard, n) for n in range(numbers[shard])] for shard in range(2)]
+    late = chance.random() < 0.3
+    events = [[workload.event(shard, n, late=late) for n in range(numbers[shard])] for shard in range(2)]
     clients: list[Client] = [
         Writer(world, network, first, f"feeder-{shard}", "events", shard, _batches(world, events[shard]))
         for shard in range(2)
@@ -151,7 +156,7 @@ def make(seed: int) -> Life:
         afar = Operator(world, second, deque([Change("tables", workload.AFAR), Change("count", workload.COUNT)]))
         clients += [afar, Bridge(world, network, first, second, ("alerts", "arrived")), Caretaker(world, second)]
         operators["b"] = afar
-    return Life(world, network, nodes, clients, operators, events)
+    return Life(world, network, nodes, clients, operators, events, late)
 
 
 def _batches(world: World, events: list[workload.Event]) -> list[list[bytes]]:

@@ -108,6 +108,19 @@ class Node:
         else:
             self.disk.end_process()
 
+    def stop(self) -> None:
+        """A stop in good order; the process may die in it, or not find space for its last checkpoint."""
+        if self.engine is None:
+            return
+        self.world.note(self.name, "stop")
+        with self.mortal(), self.world.doing("stop"):
+            try:
+                self.engine.close()
+            except ServiceError:
+                if not self.short:
+                    raise
+            self._end(power=False)
+
     def abandon(self) -> None:
         """Nobody looks at it any more."""
         if self.engine is not None:

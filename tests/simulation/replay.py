@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.simulation.node import Node
 
 # What comes out and is not read again: `mids` is input, too.
-OUTPUTS = ("alerts", "totals", "joined", "latest")
+OUTPUTS = ("alerts", "totals", "joined", "latest", "ticks", "drawn")
 
 
 def check_replay(node: Node) -> None:
@@ -79,7 +79,7 @@ def _came_out(engine: Engine, disk: SimulatedDisk, node: Node) -> dict[str, obje
         rows = found.setdefault(f"alerts of {json.loads(line)['job']}", [])
         assert isinstance(rows, list)
         rows.append(line)
-    for topic in ("totals", "joined"):
+    for topic in ("totals", "joined", "ticks", "drawn"):
         for shard in range(engine.broker.topic(topic).shards):
             found[f"{topic} {shard}"] = records(engine, topic, shard)
     if "latest" in names(engine):

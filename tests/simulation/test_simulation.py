@@ -40,7 +40,7 @@ def test_a_thousand_lives(hundred: int) -> None:
 
 FAULTS = (
     "clock jump", "death of a process", "full disk", "loss of power", "message doubled", "message lost",
-    "message out of order", "no space", "slow sink", "torn write",
+    "message out of order", "no space", "restart in good order", "slow sink", "torn write",
 )  # fmt: skip
 
 

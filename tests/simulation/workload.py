@@ -18,6 +18,12 @@ CREATE TABLE latest (host STRING, n BIGINT, total INT, PRIMARY KEY (host) NOT EN
 WITH ('connector' = 'topic', 'topic' = 'latest', 'format' = 'json', 'upsert' = 'true');
 CREATE TABLE joined (id BIGINT, host STRING, amount INT)
 WITH ('connector' = 'topic', 'topic' = 'joined', 'format' = 'json');
+CREATE TABLE timed (id BIGINT, p AS PROCTIME())
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE ticks (n BIGINT, window_end TIMESTAMP(3))
+WITH ('connector' = 'topic', 'topic' = 'ticks', 'format' = 'json');
+CREATE TABLE drawn (id BIGINT, r DOUBLE, u STRING, t TIMESTAMP_LTZ(3))
+WITH ('connector' = 'topic', 'topic' = 'drawn', 'format' = 'json');
 CREATE TABLE lines (id BIGINT, host STRING)
 WITH ('connector' = 'filesystem', 'path' = '/a/lines', 'format' = 'json', 'sink.fsync' = '{fsync}');
 """
@@ -30,11 +36,15 @@ JOBS = {
     "second": "INSERT INTO alerts SELECT 'second', id FROM mids WHERE amount > 6",
     "latest": "INSERT INTO latest SELECT host, COUNT(*), SUM(amount) FROM events GROUP BY host",
     "joined": "INSERT INTO joined SELECT e.id, e.host, m.amount FROM events e JOIN mids m ON e.id = m.id",
+    # What the clock and chance decide: it must be the same again after a death.
+    "ticks": "INSERT INTO ticks SELECT COUNT(*), window_end "
+    "FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(p), INTERVAL '1' SECOND)) GROUP BY window_start, window_end",
+    "drawn": "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM events WHERE amount > 2",
     "files": "INSERT INTO lines SELECT id, host FROM events WHERE amount < 6",
 }
 # A job brought while the others run, and withdrawn again in some lives.
 EXTRA = "INSERT INTO alerts SELECT '{name}', id FROM events WHERE amount > {least}"
-TOPICS = {"events": 2, "alerts": 1, "mids": 1, "totals": 2, "joined": 1}
+TOPICS = {"events": 2, "alerts": 1, "mids": 1, "totals": 2, "joined": 1, "ticks": 1, "drawn": 1}
 
 # The second engine: what the first one's alerts become there.
 AFAR = """
@@ -51,26 +61,33 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Event:
+    """`broken`: its record cannot be read."""
+
     id: int
     ms: int
     host: str
     amount: int
+    broken: bool = False
 
     def line(self) -> bytes:
+        if self.broken:
+            return b'{"id": %d, "ts":' % self.id
         seconds, ms = divmod(self.ms, 1000)
         text = f"2026-01-01 {seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
         return json.dumps({"id": self.id, "ts": text, "host": self.host, "amount": self.amount}).encode()
 
 
-def event(shard: int, number: int) -> Event:
-    """The numbered event of a shard: times jump back, but never by as much as would make it late."""
-    back = 1_500 if number % 5 == 3 else 0
+def event(shard: int, number: int, *, late: bool) -> Event:
+    """The numbered event of a shard: times jump back, but only with `late` by as much as could make it late."""
+    back = (5_500 if late else 1_500) if number % 5 == 3 else 0
     unlike = number * 7919 + shard * 104_729
-    return Event(number * 2 + shard, max(0, number * 700 - back), f"h{unlike % 4}", unlike // 4 % 10)
+    broken = number % 11 == 7
+    return Event(number * 2 + shard, max(0, number * 700 - back), f"h{unlike % 4}", unlike // 4 % 10, broken)
 
 
 def expected(job: str, events: list[list[Event]]) -> list[Row]:
     """The rows of a job over all events, by shard, sorted."""
+    events = [[e for e in shard if not e.broken] for shard in events]
     every = [e for shard in events for e in shard]
     match job:
         case "hot":
@@ -83,6 +100,8 @@ def expected(job: str, events: list[list[Event]]) -> list[Row]:
             rows = (("second", e.id) for e in every if e.amount > 6)
         case "joined":
             rows = ((e.id, e.host, e.amount) for e in every if e.amount > 4)
+        case "drawn":
+            rows = ((e.id,) for e in every if e.amount > 2)
         case "files":
             rows = ((e.id, e.host) for e in every if e.amount < 6)
         case "latest":
