@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from parser.errors import PlanError
-from planner.logical import AssignWatermark, IntervalJoin, LogicalPlan, Rank, Stateful
+from planner.logical import AssignWatermark, IntervalJoin, LogicalPlan, Stateful
 from planner.rewrite import transform
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
@@ -74,7 +74,9 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
 
 def _unfolded(node: LogicalPlan) -> LogicalPlan:
     """Changes that a window takes by their times come one by one: what is folded has passed the times between."""
-    return replace(node, row_by_row=True) if isinstance(node, Rank) and node.changes and node.folds else node
+    if not isinstance(node, Stateful) or not node.folds or not node.changes:
+        return node
+    return replace(node, row_by_row=True) if any(c.type.is_rowtime for c in node.schema) else node
 
 
 def late_table_name(settings: Mapping[str, str]) -> tuple[str, ...]:
