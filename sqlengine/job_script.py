@@ -45,8 +45,7 @@ from planner.settings import RUNTIME_MODE, configured, is_batch, late_table_name
 from planner.takeover import policy_of
 from sqlengine.catalog_changes import after, check_place, database_of, described, has_catalog, unknown_database
 from sqlengine.connectors.registry import declared, delivered, validate
-from sqlengine.executors.footprint import LIMIT
-from sqlengine.formats.options import size
+from sqlengine.executors.footprint import LIMIT, limit_in
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.side_outputs import with_late_rows
 from udf.user import UserFunction
@@ -114,10 +113,7 @@ def _set(script: Script, key: str, value: str) -> None:
     script.settings[key] = value
     policy_of(script.settings)
     if key == LIMIT:
-        try:
-            size(value)
-        except ValueError as error:
-            raise OptionError(f"'{LIMIT}' cannot be '{value}'", detail=str(error)) from None
+        limit_in(script.settings)
     if key == RUNTIME_MODE and is_batch(script.settings):
         hint = "run the script with 'sql run'"
         raise UnsupportedError("batch mode is not supported for jobs: their input has no end", hint=hint)

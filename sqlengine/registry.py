@@ -11,8 +11,7 @@ from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
 from sqlengine.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.executors.footprint import LIMIT, MemoryLimits
-from sqlengine.formats.options import size
+from sqlengine.executors.footprint import LIMIT, MemoryLimits, limit_in
 from sqlengine.functions.library import Library
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
 from sqlengine.machine import Machine
@@ -133,7 +132,7 @@ class Registry:
         if plan.settings.get("job.on-error") == "fail":
             self._failing.add((plan.name, version))
         if LIMIT in plan.settings:
-            self.memory.limit(plan.name, version, size(plan.settings[LIMIT]))
+            self.memory.limit(plan.name, version, limit_in(plan.settings))
 
     def fails_on_error(self, job: str, version: int) -> bool:
         """Whether a row in error stops the job; in place of that it can become a dead letter."""

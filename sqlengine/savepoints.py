@@ -13,16 +13,14 @@ from planner.settings import flag
 from planner.takeover import policy_of
 from sqlengine.config import Config
 from sqlengine.executors import savepoint_files as files
-from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.executors.savepoint_files import FOLDERS, PATHS, Savepoint
 from sqlengine.executors.savepoints import About, Restoration, capture, restoration
 from sqlengine.fleet import Fleet
 from sqlengine.jobs import Job, JobState
 from sqlengine.planning import PlannedJob
 from sqlengine.registry import Registry
 
-# Flink's names, the newer one of each first.
-FOLDERS: Final = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
-PATHS: Final = ("execution.state-recovery.path", "execution.savepoint.path")
+# Flink's names, the newer one first.
 UNCLAIMED: Final = (
     "execution.state-recovery.ignore-unclaimed-state",
     "execution.savepoint.ignore-unclaimed-state",

@@ -53,7 +53,9 @@ from sqlengine.describe import describe, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
+from sqlengine.executors.footprint import script_guard
 from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.savepoint_files import PATHS
 from sqlengine.executors.sources import check_bounded
 from sqlengine.explanation import explain_sinks
 from sqlengine.functions.library import Library
@@ -108,6 +110,7 @@ class EmbeddedRunner:
             lambda owner: fails,
             Limits(self.rows_per_read),
             result=ResultSink(emit),
+            guard=script_guard(SCRIPT, settings),
         )
         try:
             graph = merge(Graph(), {SCRIPT: sinks})
@@ -170,7 +173,7 @@ class Session:
     def _define(self, statement: Statement) -> None:
         match statement:
             case Set(key=str() as key):
-                self.settings[key] = statement.value or ""
+                self.settings[key] = _setting(key, statement.value or "")
             case Set():
                 pass
             case Reset():
@@ -302,3 +305,11 @@ class Session:
     def _table(self, number: int, rows: Batch) -> None:
         self.output.schema(number, rows.schema)
         self.output.rows(number, rows)
+
+
+def _setting(key: str, value: str) -> str:
+    """The value, where the key has a meaning for a script."""
+    if key in PATHS:
+        hint = "submit the script to a server: 'sql submit'"
+        raise UnsupportedError("a script cannot start from a savepoint: it keeps no state", hint=hint)
+    return value

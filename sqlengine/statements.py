@@ -10,8 +10,8 @@ from parser import parse
 from parser.errors import SqlError, UnsupportedError
 from parser.statements import Reset, Set, Show, StopJob
 from sqlengine.engine import Engine
+from sqlengine.executors.savepoint_files import FOLDERS
 from sqlengine.jobs import Job
-from sqlengine.savepoints import FOLDERS
 
 
 @dataclass(frozen=True)

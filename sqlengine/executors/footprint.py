@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from parser.errors import OptionError
 from planner.merge import Graph
 from planner.takeover import name_of
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import JobsFailed
+from sqlengine.formats.options import size
 
 LIMIT: Final = "memory.limit"
 # So many rows may be read between two looks.
@@ -44,6 +46,14 @@ class OperationState:
     @property
     def bytes(self) -> int:
         return sum(t.bytes for t in self.tables)
+
+
+def limit_in(settings: Mapping[str, str]) -> int:
+    """Bytes of `memory.limit`, which is set. OptionError for what is no size."""
+    try:
+        return size(settings[LIMIT])
+    except ValueError as error:
+        raise OptionError(f"'{LIMIT}' cannot be '{settings[LIMIT]}'", detail=str(error)) from None
 
 
 def footprint(executor: EmbeddedExecutor, graph: Graph, job: str | None = None) -> Iterator[OperationState]:
@@ -120,6 +130,15 @@ class MemoryGuard:
         if total is not None and used > total and held:
             job = _by_job(held).most_common(1)[0][0]
             raise MemoryExceeded(job, total, _largest(held, job), used, own=False)
+
+
+def script_guard(name: str, settings: Mapping[str, str]) -> MemoryGuard | None:
+    """That of a script, by its own setting. OptionError for what is no size."""
+    if LIMIT not in settings:
+        return None
+    limits = MemoryLimits()
+    limits.limit(name, 1, limit_in(settings))
+    return MemoryGuard(name, limits)
 
 
 def _by_job(held: list[OperationState]) -> Counter[str]:

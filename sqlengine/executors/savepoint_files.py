@@ -23,6 +23,9 @@ from sqlengine.state.table import STATE_FORMAT
 
 FORMAT: Final = 1
 METADATA: Final = "_metadata"
+# Settings for the folder of new ones, and for the one to start from: Flink's names, the newer one of each first.
+FOLDERS: Final = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+PATHS: Final = ("execution.state-recovery.path", "execution.savepoint.path")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -22,17 +23,27 @@ class CheckpointStores(Protocol):
         """Removes a store that is closed, if it is there."""
 
 
+# What begins so is being removed: no store has such a name.
+_GONE = ".gone-"
+
+
 class RocksStores:
-    """A RocksDB folder for each, in `folder`."""
+    """A RocksDB folder for each, in `folder`. One that is removed loses its name first: what a death leaves of a folder is
+    no store, and goes with the next start."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        for left in folder.glob(f"{_GONE}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def names(self) -> list[str]:
-        return sorted(p.name for p in self._folder.glob("*"))
+        return sorted(p.name for p in self._folder.glob("*") if not p.name.startswith(_GONE))
 
     def open(self, name: str) -> CheckpointStore:
         return RocksStore(self._folder / name)
 
     def remove(self, name: str) -> None:
-        shutil.rmtree(self._folder / name, ignore_errors=True)
+        gone = self._folder / f"{_GONE}{name}"
+        with suppress(FileNotFoundError):
+            (self._folder / name).rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
