@@ -48,12 +48,41 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class _Live:
-    """A group, and until when each member may be silent."""
+    """A group, until when each member may be silent, and how many act as its members just now.
+
+    Many act at once, and wait for the disk together; changes of the group come between them."""
 
     def __init__(self, state: Group, now_ms: int) -> None:
-        self.lock = threading.RLock()
         self.state = state
         self.deadlines = {name: now_ms + member.session_ms for name, member in state.members.items()}
+        self._turn = threading.Condition()
+        self._acting = 0
+        self._changing = 0
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Nobody acts or changes anything within."""
+        with self._turn:
+            self._changing += 1
+            try:
+                self._turn.wait_for(lambda: not self._acting)
+                yield
+            finally:
+                self._changing -= 1
+                self._turn.notify_all()
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Nobody changes anything within."""
+        with self._turn:
+            self._turn.wait_for(lambda: not self._changing)  # who changes goes first
+            self._acting += 1
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._acting -= 1
+                self._turn.notify_all()
 
 
 class Coordinator:
@@ -83,7 +112,7 @@ class Coordinator:
             self._shards_of(topic)
         with self._lock:
             live = self._groups.setdefault(group, _Live(Group(), 0))
-        with live.lock:
+        with live.changing():
             stay = self._alive(live)
             joined = live.state.generation + 1
             members = {name: live.state.members[name] for name in stay if name != member}
@@ -100,19 +129,19 @@ class Coordinator:
         live = self._groups.get(group)
         if live is None:
             return
-        with live.lock:
+        with live.changing():
             if member in live.state.members:
                 members = {name: live.state.members[name] for name in self._alive(live) if name != member}
                 self._change(group, live, members)
 
     @contextmanager
     def holding(self, fence: Fence, claims: Sequence[Place] | None = None) -> Iterator[Group]:
-        """Nothing of the group changes within. Raises Fenced unless the member owns what the fence, or `claims`, says.
+        """Nothing of the group changes within, others may act too. Raises Fenced unless the member owns what the fence, or `claims`, says.
 
         A member that does something lives."""
         live = self._find(fence.group)
-        with live.lock:
-            self._expire(fence.group, live)
+        self._expire(fence.group, live)
+        with live.acting():
             _check(live.state, fence, fence.claims if claims is None else claims)
             live.deadlines[fence.member] = self._clock() + live.state.members[fence.member].session_ms
             yield live.state
@@ -124,8 +153,8 @@ class Coordinator:
         if live is None:
             yield
             return
-        with live.lock:
-            self._expire(group, live)
+        self._expire(group, live)
+        with live.acting():
             for topic, shard in places:
                 owner = live.state.owner((topic, shard))
                 if owner is not None:
@@ -139,8 +168,8 @@ class Coordinator:
     def without_members(self, group: str) -> Iterator[None]:
         """Nobody joins within. Raises Fenced while the group has members."""
         live = self._groups.get(group) or _Live(Group(), 0)
-        with live.lock:
-            self._expire(group, live)
+        self._expire(group, live)
+        with live.changing():
             if live.state.members:
                 names = ", ".join(sorted(live.state.members)[:5])
                 raise Fenced(f"group {group!r} has members: {names}", hint="stop them first")
@@ -149,13 +178,12 @@ class Coordinator:
     def expire(self) -> None:
         """Ends the membership of those who were silent for too long, in all groups."""
         for name, live in list(self._groups.items()):
-            with live.lock:
-                self._expire(name, live)
+            self._expire(name, live)
 
     def forget(self, topic: str) -> None:
         """The topic is gone: nobody owns its shards any more."""
         for name, live in list(self._groups.items()):
-            with live.lock:
+            with live.changing():
                 if any(entry[0] == topic for entry in live.state.owners):
                     self._change(name, live, live.state.members)
 
@@ -164,7 +192,7 @@ class Coordinator:
         self.expire()
         found: dict[str, tuple[int, tuple[MemberInfo, ...]]] = {}
         for name, live in sorted(self._groups.items()):
-            with live.lock:
+            with live.acting():
                 if live.state.members:
                     found[name] = live.state.generation, self._describe(live)
         return found
@@ -189,13 +217,15 @@ class Coordinator:
         return live
 
     def _alive(self, live: _Live) -> list[str]:
-        now = self._clock()
-        return [name for name in live.state.members if live.deadlines[name] > now]
+        now, deadlines = self._clock(), live.deadlines
+        return [name for name in live.state.members if deadlines.get(name, 0) > now]
 
     def _expire(self, group: str, live: _Live) -> None:
-        alive = self._alive(live)
-        if len(alive) < len(live.state.members):
-            self._change(group, live, {name: live.state.members[name] for name in alive})
+        if len(self._alive(live)) < len(live.state.members):
+            with live.changing():
+                alive = self._alive(live)
+                if len(alive) < len(live.state.members):
+                    self._change(group, live, {name: live.state.members[name] for name in alive})
 
     def _change(self, group: str, live: _Live, members: dict[str, Member]) -> None:
         """The next generation, with these members."""

@@ -11,6 +11,7 @@ import pytest
 from sqlengine.broker.base import Appended
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.ownership import Membership
 from sqlengine.disk import MACHINE, MachineDisk
 from tests.support import PATIENCE_S, eventually
 
@@ -75,4 +76,33 @@ def test_who_waits_is_written_with_the_others(folder: Path, fails: bool) -> None
         records = broker.read("t", 0, 0)
         assert records is not None
         assert [records.values[a.first_offset].as_py() for a in done.values()] == [b"%d" % n for n in done]
+    broker.close()
+
+
+def test_members_wait_for_the_disk_together_and_changes_come_between(folder: Path) -> None:
+    disk = SlowDisk()
+    disk.go.set()
+    broker = EmbeddedBroker(folder, fsync="epoch", disk=disk)
+    broker.create_topic("t", 2)
+    broker.join("g", "a", ["t"])
+    members = [broker.join("g", "b", ["t"]), broker.heartbeat("g", "a", 1)]
+    disk.go.clear()
+    disk.syncs = 0
+    joined: list[int] = []
+
+    def append(member: Membership) -> None:
+        (shard,) = member.shards["t"]
+        broker.append("t", shard, [b"v"], timestamp_ms=0, fence=member.fence("t", shard))
+
+    threads = [threading.Thread(target=append, args=(member,)) for member in members]
+    threads.append(threading.Thread(target=lambda: joined.append(broker.join("g", "c", ["t"]).generation)))
+    for thread in threads:
+        thread.start()
+    eventually(lambda: disk.syncs == 2)
+    assert joined == []  # nobody loses a shard while he writes
+    disk.go.set()
+    for thread in threads:
+        thread.join()
+    assert joined == [3]
+    assert [broker.end_offset("t", shard) for shard in range(2)] == [1, 1]
     broker.close()
