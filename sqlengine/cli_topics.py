@@ -17,7 +17,7 @@ from sqlengine.cli_values import DURATION, SIZE, UNSET
 from sqlengine.client import Json
 
 F = TypeVar("F", bound=Callable[..., object])
-_LIMITS = ("retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes")
+_LIMITS = {"retention_ms": DURATION, "retention_bytes": SIZE, "delete_retention_ms": DURATION, "max_bytes": SIZE}
 LINES_PER_REQUEST = 5_000
 BYTES_PER_REQUEST = 16 << 20
 OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
@@ -117,7 +117,10 @@ def _draw(body: Json) -> None:
 def _options(t: Json) -> str:
     """What a topic was told, in words."""
     found = ["compacted"] * bool(t["compacted"])
-    found += [f"{name.replace('_', ' ')} {t[name]:,}" for name in _LIMITS if isinstance(t.get(name), int)]
+    for name, kind in _LIMITS.items():
+        value = t.get(name)
+        if isinstance(value, int):
+            found.append(f"{name.removesuffix('_ms').replace('_', ' ')} {kind.show(value)}")
     return ", ".join([*found, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])])
 
 

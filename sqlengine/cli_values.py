@@ -45,6 +45,12 @@ class Amount(_ParamType):
             f"'{text}' is no {self.name}: write it like {self._example}, with one of {units}, or none", param, ctx
         )
 
+    def show(self, value: int) -> str:
+        """As people write it: in the largest unit that leaves nothing over."""
+        fit = [(factor, unit) for unit, factor in self._units.items() if unit != "b" and value and value % factor == 0]
+        factor, unit = max(fit, default=(1, ""))
+        return f"{value // factor:,}{unit.upper() if self.name == 'size' else unit}"
+
 
 DURATION = Amount("duration", _MS, "7d")
 SIZE = Amount("size", _BYTES, "10GB")

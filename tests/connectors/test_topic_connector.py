@@ -66,6 +66,22 @@ def test_options_that_need_each_other(broker: EmbeddedBroker) -> None:
         open_sink(table({**EARLIEST, "key.fields": "id;nam"}), environment(broker))
 
 
+def test_a_sink_packs_its_batches(broker: EmbeddedBroker) -> None:
+    sizes = {}
+    for packed in ("none", "zstd", "lz4"):
+        options = {"connector": "topic", "topic": packed, "format": "json", "compression": packed}
+        sink = open_sink(table(options), environment(broker))
+        sink.write(batch(list(range(500))))
+        assert sink.commit(1) == 500
+        sizes[packed] = broker.topic(packed).bytes
+        reading = {**options, "scan.startup.mode": "earliest-offset", "scan.bounded.mode": "latest-offset"}
+        found = read_all(open_source(table(reading), environment(broker)))
+        assert len(found) == 500
+    assert sizes["zstd"] < sizes["lz4"] < sizes["none"] / 2
+    with pytest.raises(PlanError, match="'rar'"):
+        open_sink(table({**EARLIEST, "compression": "rar"}), environment(broker))
+
+
 def test_a_bounded_table_ends_where_the_topic_ended_when_it_was_opened(broker: EmbeddedBroker) -> None:
     broker.create_topic("x")
     append(broker, [1, 2, 3])
