@@ -16,9 +16,9 @@ from planner.binder.decorrelate import outward, pulled
 from planner.binder.scalars import bind_condition
 from planner.binder.scope import Context, Field, Outer, Place, Scope, distinct_names
 from planner.binder.subqueries import BindQuery
-from planner.logical import Join, JoinKind, LogicalPlan, Project, parts_of
-from planner.rewrite import conjunction, references
-from planner.scalar import ColumnRef, Scalar
+from planner.logical import GroupAggregate, Join, JoinKind, LogicalPlan, Project, parts_of
+from planner.rewrite import conjunction, references, substitute
+from planner.scalar import ColumnRef, Literal, Scalar
 from planner.window_roles import made
 
 # A plan, and the columns of it that can be named.
@@ -39,7 +39,7 @@ TRUE = literals.boolean(True)
 def join(left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: Mapping[str, int]) -> Relation:
     """`left` joined to what `node` names. `ttls`: how long rows of relations are kept, in ms."""
     _check(node)
-    right, moved = _right(left, node, context, bind.relation)
+    right, moved, absent = _right(left, node, context, bind.relation)
     kind = JoinKind(node.args.get("side") or "INNER")
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
@@ -58,6 +58,8 @@ def join(left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: 
     if asking:
         plan = join_subqueries.filtered(plan, both, asking if kind is JoinKind.INNER else [], context, bind.query)
         plan = join_subqueries.only(plan, (*left[0].schema.names, *right[0].schema.names))
+    if absent and kind is JoinKind.LEFT and not asking and all(p == TRUE for p in parts[len(moved) :]):
+        plan = _with_absent(plan, *absent, node)
     return _merged(plan, kind, (left[1], right[1]), shared, node) if shared else (plan, typed(both, plan))
 
 
@@ -81,15 +83,29 @@ def _check(node: exp.Join) -> None:
         raise PlanError(f"{word} JOIN takes no condition", hint=hint, position=position_of(node))
 
 
-def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelation) -> tuple[Relation, list[Scalar]]:
-    """What is joined, and conditions that stood within it."""
+class _Right(NamedTuple):
+    """What is joined, and conditions that stood within it. `absent`: a column of it, and its value where there is no row."""
+
+    relation: Relation
+    moved: list[Scalar]
+    absent: tuple[str, Scalar] | None = None
+
+
+def _with_absent(plan: LogicalPlan, name: str, value: Scalar, node: exp.Expression) -> Project:
+    """As in Flink the column's type has NULL all the same."""
+    found = function_call("COALESCE", (pool.column(name, plan.schema.type(name)), value), node)
+    items = dict(references(plan.schema, plan.schema.names))
+    return Project(plan, tuple({**items, name: replace(found, type=found.type.with_nullable(True))}.items()))
+
+
+def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelation) -> _Right:
     named = node.this
     if isinstance(named, exp.Lateral) and isinstance(named.this, exp.Subquery):
         return _lateral(left, named, context, relation)
     if temporals.version_of(node) is not None:
         named = named.copy()
         named.set("version", None)
-    return apart(relation(named, context), left[0]), []
+    return _Right(apart(relation(named, context), left[0]), [])
 
 
 def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
@@ -98,9 +114,7 @@ def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
     return ttls.get(names.pop()) if len(names) == 1 else None
 
 
-def _lateral(
-    left: Relation, node: exp.Lateral, context: Context, relation: BindRelation
-) -> tuple[Relation, list[Scalar]]:
+def _lateral(left: Relation, node: exp.Lateral, context: Context, relation: BindRelation) -> _Right:
     """LATERAL (SELECT …): the query without what it says of the rows on its left, and that as conditions."""
     named = exp.Subquery(this=node.this.this, alias=node.args.get("alias"))
     plan, scope = relation(named, replace(context, outer=Outer(left[1], context.outer)))
@@ -112,7 +126,21 @@ def _lateral(
         below = domains.within(found, left[0], lambda e: e)
     right, scope = apart((below, scope), left[0])
     names = dict(zip(below.schema.names, right.schema.names, strict=True))
-    return (right, scope), [outward(c, names) for c in conditions]
+    absent = _of_no_rows(plan)
+    known = None if absent is None else (names[plan.schema.names[0]], absent)
+    return _Right((right, scope), [outward(c, names) for c in conditions], known)
+
+
+def _of_no_rows(plan: LogicalPlan) -> Scalar | None:
+    """What a query that only counts gives for no rows. None for all others: as in Flink they give no row there, also where
+    they count and compute something else besides."""
+    if not isinstance(plan, Project) or len(plan.items) != 1 or not isinstance(plan.input, GroupAggregate):
+        return None
+    value, group = plan.items[0][1], plan.input
+    if group.keys or len(group.aggregates) != 1 or value.type.nullable:
+        return None
+    call = group.aggregates[0]
+    return substitute(value, {call.name: Literal(0, call.type)}) if call.function.startswith("COUNT") else None
 
 
 def apart(relation: Relation, other: LogicalPlan) -> Relation:

@@ -92,14 +92,14 @@ class PatternValues:
         name = f"{function}({variable}.{column.name}, {offset})"
         if name not in self._rows:
             variables = self.asked.variables(variable)
-            there = self._defined is None and len(variables) == 1 and self._least(variables[0]) > offset
+            there = self._defined is None and sum(map(self._least, variables)) > offset
             kind = column.type if there else column.type.with_nullable(True)
             self._rows[name] = variable, PatternValue(name, function, variables, column.name, kind, offset)
         return pool.column(name, self._rows[name][1].type)
 
     def _least(self, variable: str) -> int:
         """How many rows of the variable a match has at least."""
-        return next((i.low for i in self.asked.items if i.variable == variable), 0)
+        return next((i.low for i in self.asked.items if i.variable == variable and not i.absent), 0)
 
     def _settled(self, value: Scalar) -> Scalar:
         """The expression over the columns of what it asks for; what it asks of the row in question is that row's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,3 +28,8 @@ def first_rows(rows: Sequence[Any], key: Sequence[int]) -> list[Any]:
 def end_of_time(answer: Sequence[Any]) -> bool:
     """MATCH_ROWTIME of what the end of the input makes known is Flink's greatest number."""
     return any('"-1701532-' in str(row) for row in answer)
+
+
+def pattern_lost(answer: str) -> bool:
+    """In subqueries Flink does not find the variables of a pattern, which it takes for tables."""
+    return re.search("Table '[ABC]' not found", answer) is not None

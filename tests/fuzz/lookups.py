@@ -82,7 +82,8 @@ def by_clock(make: Making, depth: int) -> Relation:
     last = direction == " DESC"
     sql = f"(SELECT {names} FROM {inner} WHERE {rank} = 1)"
     name = "dedup by clock"
-    return Relation(sql, source.columns, name, None, not last, True, last, changes=last)
+    # Flink tells of an equal row that comes in another millisecond
+    return Relation(sql, source.columns, name, None, not last, not last, last, changes=last)
 
 
 def _over(make: Making, source: Relation, partition: str) -> Relation:
