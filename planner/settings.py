@@ -16,6 +16,7 @@ CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
 SOURCE_IDLE: Final = "table.exec.source.idle-timeout"
 IDLE_OPTION: Final = "scan.watermark.idle-timeout"  # of a table
+RELOAD_OPTION: Final = "lookup.full-cache.periodic-reload.interval"  # of a table
 STATE_TTL: Final = "table.exec.state.ttl"
 CLEANUP: Final = "table.exec.interval-join.min-cleanup-interval"
 EARLY_FIRE: Final = "table.exec.emit.early-fire"

@@ -27,6 +27,7 @@ from planner.passes.join_keys import join_keys
 from planner.ranking import ranked
 from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.settings import RELOAD_OPTION
 
 
 def version_of(node: exp.Join) -> exp.Expression | None:
@@ -107,9 +108,13 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
     if not _keyed(join).keys(1) and not any(_is_constant(p, join) for p in parts_of(join.condition)):
         raise PlanError("a look-up needs an equality with a column of the table", position=position_of(time))
     key = tuple(names[k] for k in table.primary_key if k in names)
-    return LookupJoin(
-        join.left, join.right, join.kind, join.condition, key if len(key) == len(table.primary_key) else ()
-    )
+    right = transform(join.right, _reloaded) if RELOAD_OPTION in table.options else join.right
+    whole = len(key) == len(table.primary_key)
+    return LookupJoin(join.left, right, join.kind, join.condition, key if whole else ())
+
+
+def _reloaded(node: LogicalPlan) -> LogicalPlan:
+    return replace(node, reloaded=True) if isinstance(node, Scan) else node
 
 
 def _is_constant(part: Scalar, join: LookupJoin) -> bool:

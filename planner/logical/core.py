@@ -19,10 +19,11 @@ from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_
 class Scan(LogicalPlan):
     """Rows of a table as its connector and format give them: physical and metadata columns, nothing computed, nothing
     pushed down. Its identity is the source and the declared columns, not the table's name. `where`: only the partitions
-    whose columns fulfil it."""
+    whose columns fulfil it. `reloaded`: rows are looked up in it, and it is read again when it has changed."""
 
     table: Table
     where: Scalar | None = None
+    reloaded: bool = False
 
     @cached_property
     def schema(self) -> Schema:
@@ -31,14 +32,15 @@ class Scan(LogicalPlan):
     @property
     def label(self) -> str:
         where = "" if self.where is None else f", partitions where {self.where}"
-        return f"{self.table.display} ({self.table.connector}){where}"
+        again = ", read again when it changes" if self.reloaded else ""
+        return f"{self.table.display} ({self.table.connector}){where}{again}"
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
         keys = [f"{m.column.name}<-{m.key}" for m in self.table.metadata]
         where = () if self.where is None else (self.where.digest,)
-        return (*options, *keys, *map(str, self.schema), *where)
+        return (*options, *keys, *map(str, self.schema), *where, *(("reloaded",) if self.reloaded else ()))
 
     @cached_property
     def changes(self) -> Changes:

@@ -148,6 +148,23 @@ class Pruning(Protocol):
 
 
 @runtime_checkable
+class Reloaded(Protocol):
+    """What a connector has besides that can read a table again."""
+
+    def reloaded_source(self, table: Table, environment: Environment) -> Source:
+        """Opens a table in which rows are looked up; the source is a `Reloading` one."""
+
+
+@runtime_checkable
+class Reloading(Protocol):
+    """What a source has besides whose rows are looked up and read again when they change. It has an end when nothing else is
+    read any more."""
+
+    def renew(self) -> bool:
+        """Looks for another version, now and then; whether there is one to read."""
+
+
+@runtime_checkable
 class Overwriting(Protocol):
     """What a connector has besides, where INSERT OVERWRITE can put new rows in the place of those that a table holds."""
 

@@ -22,6 +22,7 @@ from parser.errors import ExecutionError, UnsupportedError
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
 from planner.catalog import PARTITION, Table
 from planner.scalar import Scalar
+from planner.settings import RELOAD_OPTION
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
 from sqlengine.connectors.filesystem_overwrite import OverwritingFileSink, complete
 from sqlengine.connectors.filesystem_partitions import (
@@ -33,6 +34,7 @@ from sqlengine.connectors.filesystem_partitions import (
     partitions,
     value_of,
 )
+from sqlengine.connectors.filesystem_reloaded import ReloadedSource
 from sqlengine.connectors.filesystem_sink import FileSink, check_folder
 from sqlengine.connectors.registry import connector, options_of
 from sqlengine.formats.lines import Framed
@@ -52,6 +54,9 @@ class FilesystemConnector:
         "path": Option(required=True, doc="a file or a folder, also as file:///…"),
         "source.monitor-interval": Option(duration, doc="looks for new files so often; the table is then unbounded"),
         "source.follow": Option(boolean, default="false", doc="waits for lines that are appended later"),
+        RELOAD_OPTION: Option(duration, doc="a table that rows are looked up in is read again so often, if it changed"),
+        "lookup.cache": Option(choice("FULL"), doc="what is looked up in is held as a whole"),
+        "lookup.full-cache.reload-strategy": Option(choice("PERIODIC"), doc="read again after a time"),
         "partition.default-name": Option(
             default="__DEFAULT_PARTITION__", doc="names the folder of a partition whose value is NULL or empty"
         ),
@@ -80,6 +85,20 @@ class FilesystemConnector:
         assert interval is None or isinstance(interval, int)
         complete(_path(table))
         return FileSource(table, _path(table), interval, bool(options["source.follow"]), environment.clock)
+
+    def reloaded_source(self, table: Table, environment: Environment) -> Source:
+        """The table as rows are looked up in it. UnsupportedError for what is read as it grows, or has other columns than its
+        records."""
+        self.source(table, environment).close()
+        options, root = options_of(table), _path(table)
+        interval = options[RELOAD_OPTION]
+        assert isinstance(interval, int)
+        if table.metadata or options["source.follow"] or options["source.monitor-interval"] is not None:
+            hint = (
+                f"leave out '{RELOAD_OPTION}', or metadata, partitions, 'source.follow' and 'source.monitor-interval'"
+            )
+            raise UnsupportedError(f"table '{table.display}' cannot be read again as a whole", hint=hint)
+        return ReloadedSource(table, environment, interval, lambda: _there(root))
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
@@ -291,6 +310,12 @@ def _changed(shard: str, detail: str) -> ExecutionError:
         hint="a file that is read may only grow: rotate by writing to a new name, and watch the folder with "
         "'source.monitor-interval'",
     )
+
+
+def _there(root: Path) -> list[Path]:
+    """The same; FileNotFoundError where there is nothing."""
+    root.stat()
+    return _files(root)
 
 
 def _files(root: Path) -> list[Path]:

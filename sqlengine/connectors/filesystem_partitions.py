@@ -50,7 +50,7 @@ def folder_of(keys: Sequence[str], values: Texts, default: str) -> str:
     return "/".join(f"{_escaped(k)}={_escaped(v) if v else default}" for k, v in zip(keys, values, strict=True))
 
 
-def partitions(root: Path, keys: Sequence[str], default: str) -> Iterator[tuple[Path, Texts]]:
+def partitions(root: Path, keys: Sequence[str], default: str, disk: Disk = MACHINE) -> Iterator[tuple[Path, Texts]]:
     """The folders of partitions that there are, sorted, with their values."""
     waiting: list[tuple[Path, Texts]] = [(root, ())]
     while waiting:
@@ -58,8 +58,9 @@ def partitions(root: Path, keys: Sequence[str], default: str) -> Iterator[tuple[
         if len(values) == len(keys):
             yield folder, values
             continue
-        below = [p for p in folder.iterdir() if p.is_dir() and p.name[0] not in "._"] if folder.is_dir() else []
-        for path in sorted(below, reverse=True):
+        names = disk.names(folder) if disk.is_folder(folder) else []
+        below = [folder / n for n in sorted(names, reverse=True) if n[0] not in "._"]
+        for path in filter(disk.is_folder, below):
             key, sign, text = path.name.partition("=")
             if sign and unquote(key) == keys[len(values)]:
                 waiting.append((path, (*values, None if text == default else unquote(text))))
@@ -121,8 +122,8 @@ class PartitionedFileSink:
         disk.make_folder(folder, parents=True)
         journal = f".{file_name(table, writer)}.journal"
         self._last: int | None = None
-        for path, _ in partitions(folder, table.partition_keys, default):
-            if (path / journal).exists():  # cuts off what was not committed
+        for path, _ in partitions(folder, table.partition_keys, default, disk):
+            if disk.exists(path / journal):  # cuts off what was not committed
                 sink = self._sink(path.relative_to(folder).as_posix())
                 last = sink.last_epoch()
                 self._last = last if self._last is None or (last or 0) > self._last else self._last

@@ -26,6 +26,7 @@ from sqlengine.connectors.base import (
     Overwriting,
     Partitioning,
     Pruning,
+    Reloaded,
     Sink,
     Source,
 )
@@ -140,6 +141,10 @@ def open_source(table: Table, environment: Environment) -> Source:
 
 def open_scan(scan: Scan, environment: Environment) -> Source:
     """Opens what a scan reads."""
+    found = connector_of(scan.table)
+    if scan.reloaded and isinstance(found, Reloaded):
+        validate(scan.table)
+        return found.reloaded_source(scan.table, environment)
     source = open_source(scan.table, environment)
     if scan.where is not None:
         assert isinstance(source, Pruning)

@@ -77,12 +77,23 @@ class Inputs:
     def poll(self, max_rows: int) -> Polled:
         """What there is to read, and the shards that have appeared, each with the id of its scan. Tables that are looked
         up are read alone until they have nothing more to give for the first time."""
+        self._renew()
         if self._first:
             found = self._poll(sorted(self._first), max_rows)
             if found[0]:
                 return found
             self._first.clear()
         return self._poll(self.running, max_rows)
+
+    def _renew(self) -> None:
+        """A table that has another version is read before anything else."""
+        for name, running in self.running.items():
+            if running.reloading is not None and name not in self.lost and not running.ended:
+                try:
+                    if running.reloading.renew():
+                        self._first.add(name)
+                except SqlError as error:
+                    self.lost[name] = error
 
     def _poll(self, names: Iterable[str], max_rows: int) -> Polled:
         chunks: list[tuple[str, Chunk]] = []
@@ -106,6 +117,9 @@ class Inputs:
         """What has nothing to give behind these chunks, ever."""
         busy = {name for name, _ in chunks}
         ended = [name for name, s in self.running.items() if name not in busy and s.exhausted()]
+        again = [name for name, s in self.running.items() if s.reloading is not None and not s.ended]
+        if again and all(s.ended or name in ended or name in again for name, s in self.running.items()):
+            ended += (name for name in again if name not in busy)
         return ended + sorted(self.unstarted)
 
     @property

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from parser.errors import SqlError, UnsupportedError
-from planner.logical import AssignWatermark, LogicalPlan
+from planner.logical import AssignWatermark, LogicalPlan, Scan
 from planner.logical import Sink as SinkPlan
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
-from planner.settings import is_batch
+from planner.settings import RELOAD_OPTION, is_batch
 from planner.two_phases import in_two_phases
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -89,6 +89,7 @@ class ScriptRunner:
         _refuse_users(sinks)
         if any(s.overwrite for s in sinks):
             raise UnsupportedError("INSERT OVERWRITE is not supported on Spark", hint="leave out --on spark")
+        _refuse_reloaded(sinks)
         split = [in_two_phases(s, settings) for s in sinks]
         plan = lower(merge(Graph(), {sinks[0].job: split}))
         cut = cut_plan(plan)
@@ -165,6 +166,16 @@ def _refuse_users(sinks: Sequence[SinkPlan]) -> None:
                 f"the function {called.partition('@')[0]} of a user cannot be called on Spark yet",
                 hint="leave out --on spark: the embedded executor runs it",
             )
+        waiting += node.inputs
+
+
+def _refuse_reloaded(sinks: Sequence[SinkPlan]) -> None:
+    waiting: list[LogicalPlan] = list(sinks)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Scan) and node.reloaded:
+            hint = f"leave out '{RELOAD_OPTION}', or --on spark"
+            raise UnsupportedError(f"table '{node.table.display}' cannot be read again on Spark", hint=hint)
         waiting += node.inputs
 
 

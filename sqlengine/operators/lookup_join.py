@@ -47,14 +47,42 @@ class _Dimension:
             gone = batch.take(np.flatnonzero(back))
             found = self.rows.find([gone.column(k) for k in self._keys], self._identity(gone), gone.num_rows)
             self.rows.drop(np.unique(found[found >= 0]))
+        elif back is not None:
+            self._forget(batch.take(np.flatnonzero(back)))
         batch = batch if back is None else batch.take(np.flatnonzero(~back))
         values = [batch.column(n) for n in self._rest]
         self.rows.put([batch.column(k) for k in self._keys], self._identity(batch), values, batch.num_rows)
+
+    def _forget(self, gone: Batch) -> None:
+        """One row that is equal, for each of these: without a primary key rows have nothing else that tells them apart."""
+        groups = self.rows.groups([gone.column(k) for k in self._keys], gone.num_rows).tolist()
+        wanted = [tuple(map(repr, row)) for row in _tuples([gone.column(n) for n in self._rest], gone.num_rows)]
+        held: dict[int, dict[tuple[str, ...], list[int]]] = {}
+        found: list[int] = []
+        for group, row in zip(groups, wanted, strict=True):
+            if group >= 0 and group not in held:
+                held[group] = self._by_value(self.rows.slots(group))
+            slots = held.get(group, {}).get(row)
+            if slots:
+                found.append(slots.pop(0))
+        self.rows.drop(np.array(found, np.int64))
+
+    def _by_value(self, slots: IntArray) -> dict[tuple[str, ...], list[int]]:
+        found: dict[tuple[str, ...], list[int]] = {}
+        rows = _tuples([self.rows.table.array(n, slots) for n in self._rest], len(slots))
+        for slot, row in zip(slots.tolist(), rows, strict=True):
+            found.setdefault(tuple(map(repr, row)), []).append(slot)
+        return found
 
     def _identity(self, batch: Batch) -> list[pa.Array]:
         if self._replaces and not self._unique:
             return [pa.array(np.zeros(batch.num_rows, np.int32))]
         return [batch.column(n) for n in self._unique]
+
+
+def _tuples(columns: list[pa.Array], count: int) -> Iterator[tuple[object, ...]]:
+    """Rows as Python values; also without any column."""
+    return zip(*(c.to_pylist() for c in columns), strict=True) if columns else iter([()] * count)
 
 
 class _Sent:
