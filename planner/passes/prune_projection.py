@@ -12,9 +12,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.logical import AssignWatermark, LogicalPlan, Names, Over, Project, Scan, Values, WindowAssign
+from planner.logical import (
+    AssignWatermark,
+    Filter,
+    GroupAggregate,
+    LogicalPlan,
+    Names,
+    Over,
+    Project,
+    Rank,
+    Scan,
+    Values,
+    WindowAssign,
+)
 from planner.passes.merge_projections import into_one
 from planner.rewrite import is_column, references
+
+_NOTHING: Names = frozenset()
 
 
 def prune_projection(plan: LogicalPlan) -> LogicalPlan:
@@ -23,31 +37,36 @@ def prune_projection(plan: LogicalPlan) -> LogicalPlan:
     return _prune(plan, frozenset(plan.schema.names))
 
 
-def _prune(node: LogicalPlan, wanted: Names) -> LogicalPlan:
-    """The node with at least the columns `wanted`, in the order in which it had them."""
+def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> LogicalPlan:
+    """The node with at least the columns `wanted`, in the order in which it had them. `named`: those that a rank above takes,
+    whoever reads them there: as in Flink a call of GROUP BY stays for it, and with it the updates that it makes. Folded ones
+    would tell nothing."""
     if isinstance(node, Scan | AssignWatermark | Values):
         return node
     if isinstance(node, Project):
-        return _project(node, wanted)
-    node = node if isinstance(node, Over) else node.pruned(wanted)
-    read = [node.needs(wanted, port) for port in range(len(node.inputs))]
-    below = [_prune(source, names) for source, names in zip(node.inputs, read, strict=True)]
+        return _project(node, wanted, named)
+    kept = wanted | named if isinstance(node, GroupAggregate) and node.row_by_row else wanted
+    node = node if isinstance(node, Over) else node.pruned(kept)
+    read = [node.needs(kept, port) for port in range(len(node.inputs))]
+    named = frozenset(node.input.schema.names) if isinstance(node, Rank) else named
+    named = named if isinstance(node, Filter | Rank) else _NOTHING
+    below = [_prune(source, names, named) for source, names in zip(node.inputs, read, strict=True)]
     if node.whole or (isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)):
         below = [_narrowed(source, names) for source, names in zip(below, read, strict=True)]
     return node.with_inputs(below)
 
 
-def _project(node: Project, wanted: Names) -> LogicalPlan:
+def _project(node: Project, wanted: Names, named: Names) -> LogicalPlan:
     if isinstance(node.input, Over):
         node = _without_calls(node, node.input)
         one = into_one(node, node.input) if isinstance(node.input, Project) else None
         if one is not None:
-            return _project(one, wanted)
+            return _project(one, wanted, named)
     kept = tuple((n, e) for n, e in node.items if n in wanted)
     if not kept:  # a batch without columns would lose its number of rows
         kept = (next((i for i in node.items if is_column(i[1])), node.items[0]),)
     pruned = node if len(kept) == len(node.items) else replace(node, items=kept)
-    return pruned.with_inputs([_prune(node.input, pruned.reads(wanted | {kept[0][0]}, 0))])
+    return pruned.with_inputs([_prune(node.input, pruned.reads(wanted | {kept[0][0]}, 0), node.reads(named, 0))])
 
 
 def _without_calls(node: Project, over: Over) -> Project:

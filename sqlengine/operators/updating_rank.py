@@ -141,6 +141,10 @@ class UpdatingRankOperator:
         same = [pa.array([a for a, _ in both], pa.int64()), pa.array([b - count for _, b in both], pa.int64())]
         was, now = ([c.take(at) for c in side.columns] for side, at in zip((before, after), same, strict=True))
         changed = {pair for pair, other in zip(both, differ(was, now, len(both)).tolist(), strict=True) if other}
+        # As in Flink a row that comes alone is told, though it may be the one that was there.
+        changed |= (
+            {(old[key], new[key]) for old, new in sides if key in old and key in new} if key is not None else set()
+        )
         parts = [_told(part, changed) for part in lines]
         if key is not None and self._node.by_rank:
             parts = [_moved(part, old, new, key) for part, (old, new) in zip(parts, sides, strict=True)]
