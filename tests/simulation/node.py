@@ -136,6 +136,7 @@ def config_of(world: World, name: str, fsync: str) -> Config:
         fsync=fsync,  # type: ignore[arg-type]
         segment_bytes=chance.choice((1_000, 5_000, 1 << 20)),
         rows_per_read=chance.choice((2, 5, 50)),
+        checkpoints=chance.choice(("rocksdb", "rocksdb", "topic")),
         checkpoint_rows=chance.choice((3, 20, 1_000)),
         checkpoint_ms=chance.choice((50, 2_000, 1 << 40)),
         plan_cache=False,

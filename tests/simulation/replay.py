@@ -6,6 +6,7 @@ other, since each graph is by itself."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlengine.broker.base import Broker
@@ -15,6 +16,7 @@ from sqlengine.executors.epochs import EPOCHS, decode_record
 from sqlengine.functions.pool import POOL
 from sqlengine.jobs import MAIN
 from sqlengine.machine import Machine
+from sqlengine.state.topic_store import CHECKPOINTS, has_topic
 from tests.simulation.checks import files, folder_of, names, records
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.planner import RememberingPlanner
@@ -42,12 +44,14 @@ def check_replay(node: Node) -> None:
     graphs = _graphs(broker)
     for name in OUTPUTS:
         _empty(broker, name)
+    if has_topic(broker):
+        broker.delete_topic(CHECKPOINTS)
     broker.close()
     stores = SimulatedStores(world, node.name, lambda: False)
     for graph in graphs:
         stores.open(graph)
     machine = Machine(world.clock, disk, threads, lambda _: stores, RememberingPlanner, caches=False)
-    engine = Engine(node.config, machine)
+    engine = Engine(replace(node.config, checkpoints="rocksdb"), machine)
     try:
         ours, theirs = _came_out(node.engine, node.disk, node), _came_out(engine, disk, node)
         for name in ours.keys() | theirs.keys():
