@@ -20,7 +20,7 @@ from sqlengine.executors.epochs import Change, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.footprint import MemoryGuard, MemoryLimits
 from sqlengine.executors.letters import LetterSink
-from sqlengine.executors.recovery import recovering, repeat, restore
+from sqlengine.executors.recovery import recovering, repeat, restore, settle
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
 from sqlengine.loop import GraphLoop
 from sqlengine.machine import Machine
@@ -74,7 +74,14 @@ class RunningGraph:
         self.executor = EmbeddedExecutor(host.factory)
         self.store = host.stores.open(name)
         self._writer = threads.line("checkpoint")
-        self.checkpoints = Checkpoints(self.store, config.checkpoint_rows, config.checkpoint_ms, self._writer)
+        self._syncs_late = config.fsync == "interval"
+        self.checkpoints = Checkpoints(
+            self.store,
+            config.checkpoint_rows,
+            config.checkpoint_ms,
+            self._writer,
+            host.broker.sync if self._syncs_late else None,
+        )
         self.runner = GraphRunner(
             name,
             self.executor,
@@ -99,7 +106,10 @@ class RunningGraph:
             position = self.checkpoints.position
             if position is not None:
                 self._restore(position)
+            self.runner.inputs.may_be_lost = self._syncs_late
             repeat(self.runner, self._repeat)
+            if self._syncs_late:
+                settle(self.runner)
         except OperatorFailed as error:
             self._shut()
             error.versions = frozenset((n, v) for n, v in self.runner.jobs.items() if n in error.jobs)

@@ -106,13 +106,14 @@ class _Numbered(msgspec.Struct):
 
 class JobLog:
     """All versions of all jobs, and the state of each, in a compacted topic. Writes are durable when they return, in the
-    sense of the broker's fsync mode."""
+    sense of the broker's fsync mode; with `sync` on disk, and before them what they tell of."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, *, sync: bool = False) -> None:
         broker.create_topic(JOBS, compacted=True, if_not_exists=True)
         with suppress(BrokerFull):  # the next start tries again
             broker.compact(JOBS)
         self._broker = broker
+        self._sync = sync
         self.versions: dict[str, dict[int, JobVersion]] = {}
         self.jobs: dict[str, Job] = {}
         self.pending: PendingChange | None = None
@@ -189,7 +190,11 @@ class JobLog:
             self.jobs.update(jobs)
 
     def _append(self, records: Mapping[bytes, bytes | None], now_ms: int) -> None:
+        if self._sync:
+            self._broker.sync()
         self._broker.append(JOBS, 0, list(records.values()), keys=list(records), timestamp_ms=now_ms)
+        if self._sync:
+            self._broker.sync()
 
     def next_version(self, name: str) -> int:
         return max(self.versions.get(name, {0: None})) + 1

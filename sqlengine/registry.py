@@ -26,7 +26,7 @@ class Registry:
     """Changed by one thread (the one that makes changes), read by all."""
 
     def __init__(self, broker: Broker, config: Config, machine: Machine) -> None:
-        self.log = JobLog(broker)
+        self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
         self.library = Library(config.data / "modules", (config.functions_folder,), limits=config.function_limits)
         self._base = with_entry_points(Catalog(), self.library)

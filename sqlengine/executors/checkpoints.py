@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -42,13 +43,21 @@ class Position:
 
 class Checkpoints:
     """The checkpoints of one graph: the next one is due after `rows` changed rows, or `ms` after the last when anything
-    has happened since. `position` and `restored` are what the store held when this was made."""
+    has happened since. `position` and `restored` are what the store held when this was made. `before` puts on disk what a
+    checkpoint builds on."""
 
-    def __init__(self, store: CheckpointStore, rows: int, ms: int, writer: Executor | None = None) -> None:
+    def __init__(
+        self,
+        store: CheckpointStore,
+        rows: int,
+        ms: int,
+        writer: Executor | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         self._store = store
         self._rows = rows
         self._ms = ms
-        self._writer = Checkpointer(store, writer)
+        self._writer = Checkpointer(store, writer, before=before)
         self._last = 0
         loaded = store.load()
         self.position = _position(loaded) if loaded is not None else None
@@ -76,7 +85,8 @@ class Checkpoints:
 
     def finish(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
         """A checkpoint that is in the store when this returns."""
-        self._writer.wait()
+        with suppress(ServiceError):  # of the one before: what it did not write is part of this one
+            self._writer.wait()
         self.begin(position, tables, now_ms)
         self._writer.wait()
 

@@ -66,7 +66,7 @@ class Replay:
 class EpochRecord:
     """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time; `ended`: sources whose
     bounded input is read to its end; `proctime` in ms; `tick`: an operator waits for that, which is told before any row;
-    `change` and `replay` stand alone in their records."""
+    `change` and `replay` stand alone in their records. `after`: the epoch before, where numbers were left out."""
 
     graph: str
     epoch: int
@@ -79,6 +79,7 @@ class EpochRecord:
     change: Change | None = None
     replay: Replay | None = None
     tick: bool = False
+    after: int | None = None
     format: int = FORMAT
 
 

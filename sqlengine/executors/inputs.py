@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -19,13 +20,14 @@ Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
 class Inputs:
     """`running`: sources by the id of their scan. `unstarted`: VALUES that have not given their rows yet. `lost`: sources
-    that failed, which are read no more."""
+    that failed, which are read no more. `may_be_lost`: a loss of power may have taken records that the log tells of."""
 
     def __init__(self, environment: Environment) -> None:
         self.running: dict[str, RunningSource] = {}
         self.unstarted: set[str] = set()
         self.lost: dict[str, SqlError] = {}
         self._environment = environment
+        self.may_be_lost = False
         self._recovering = False
         self._first: set[str] = set()
 
@@ -128,21 +130,38 @@ class Inputs:
         return not self.unstarted and all(s.ended for s in self.running.values())
 
     def read_again(self, part: Range) -> Iterator[tuple[str, Chunk]]:
-        """The rows of a recorded range; none when they are gone, and then the jobs that read the source fail."""
+        """The rows of a recorded range; none when they are gone, and then the jobs that read the source fail, but where
+        power `may_be_lost`: then those that are left."""
         if part.source not in self.running:
             return
         try:
             source = self.running[part.source].source
-            chunk = source.read(part.shard, part.start, max_rows=part.end - part.start, until=part.end)
+            end = min(part.end, _end(self.running[part.source], part.shard)) if self.may_be_lost else part.end
+            if end <= part.start:
+                return
+            chunk = source.read(part.shard, part.start, max_rows=end - part.start, until=end)
         except SqlError as error:
             self.lost[part.source] = error
             return
         if chunk is not None:
             yield part.source, chunk
 
+    def go_back(self) -> None:
+        """To the ends of shards of which a loss of power took the last records."""
+        for running in self.running.values():
+            for shard, at in running.positions.items():
+                running.positions[shard] = min(at, _end(running, shard))
+
     def close(self) -> None:
         for source in self.running.values():
             source.source.close()
+
+
+def _end(running: RunningSource, shard: str) -> int:
+    """Where a topic ends; no other source loses what the broker does, nor has one an end that is lost altogether."""
+    if running.scan.table.connector == "topic" and not isinstance(running.source, LostSource):
+        return running.source.end(shard) or 0
+    return sys.maxsize
 
 
 def looked_up(plan: PhysicalPlan, fresh: Iterable[str]) -> set[str]:

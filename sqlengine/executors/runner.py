@@ -224,6 +224,11 @@ class GraphRunner:
         version, now = self.graph.version, self._clock()
         return EpochRecord(self.name, epoch, version, now, seed, ranges, opened, ended, change, replay, tick)
 
+    def leave_out(self, epochs: int) -> None:
+        """Writes down that so many epochs are left out: there are none of these numbers."""
+        record = self._record()
+        self._write(replace(record, epoch=record.epoch + epochs, after=self.epoch))
+
     def _write(self, record: EpochRecord) -> None:
         self.log_offset = self.log.append(record)
         self.epoch = record.epoch

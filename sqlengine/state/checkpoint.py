@@ -21,19 +21,22 @@ CHECKPOINT_WRITE_US: Final = "checkpoint_write_us"
 class Checkpointer:
     """Writes the tables of one graph into one store; at most one write is in flight. All methods are called from the
     graph's thread. `writer` runs the writes, None in the calling thread (simulated runs). A write that failed raises
-    its error once, from the next call; what it did not write is part of the next checkpoint."""
+    its error once, from the next call; what it did not write is part of the next checkpoint. `before` is done
+    before each write, beside the stream, too."""
 
     def __init__(
         self,
         store: CheckpointStore,
         writer: Executor | None = None,
         clock: Callable[[], float] = perf_counter,
+        before: Callable[[], None] | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()
         self.stored: Position | None = None  # of the last checkpoint that is in the store
         self._store = store
         self._writer = writer
         self._clock = clock
+        self._before = before
         self._since: dict[str, int] = {}  # table -> the version that the store holds
         self._writes: dict[str, int] = {}  # table -> rows written when that version was copied
         self._flight: tuple[Future[None], Position, dict[str, Changes]] | None = None
@@ -74,6 +77,8 @@ class Checkpointer:
 
     def _write(self, position: Position, changes: dict[str, Changes], gone: set[str]) -> None:
         started = self._clock()
+        if self._before is not None:
+            self._before()
         self._store.put(position, changes)
         for name in gone:
             self._store.drop(name)

@@ -32,6 +32,28 @@ def check(life: Life) -> None:
         _check_afar(first.engine, life.nodes[1].engine)
 
 
+def check_lossy(life: Life) -> None:
+    """The server is there, and what is written from now on comes out once, by whatever job reads it."""
+    node = life.nodes[0]
+    engine = node.engine
+    assert engine is not None
+    _check_health(engine)
+    before = Counter(_ids(engine))
+    for shard in range(2):
+        line = workload.Event(10_000 + shard, 60_000_000, "h1", 7).line()
+        engine.broker.append("events", shard, [line], timestamp_ms=0)
+    life.rest()
+    _check_health(engine)
+    after = Counter(_ids(engine)) - before
+    hot = {c.name for c in life.operators["a"].made if c.sql} - {"tables"}
+    if "hot" in hot:
+        assert after["hot", 10_000] == after["hot", 10_001] == 1, after
+
+
+def _ids(engine: Engine) -> list[Row]:
+    return list(_decoded(records(engine, "alerts", 0)))
+
+
 def _check_health(engine: Engine) -> None:
     assert engine.fleet.problem is None, engine.fleet.problem
     assert not engine.fleet.broken
