@@ -141,8 +141,10 @@ MACHINE = MachineDisk()
 
 
 def make_lasting_folder(disk: Disk, path: Path, *, mode: int = 0o777) -> None:
-    """A folder with those above it, if they are not there; their names are on disk when this returns."""
-    if not disk.exists(path.parent):
-        make_lasting_folder(disk, path.parent)
+    """A folder with those above it, if they are not there; their names are on disk when this returns. So are those of
+    folders that are there: the process before may have died between making one and syncing it."""
     disk.make_folder(path, parents=True, mode=mode)
     disk.sync_folder(path.parent)
+    for folder in path.parent.parents:
+        with suppress(OSError):  # what this user may not open he has not made
+            disk.sync_folder(folder)

@@ -60,6 +60,19 @@ def test_a_new_data_folder_and_a_new_topic_stay(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+def test_a_data_folder_stays_that_a_process_made_which_died_then(seed: int) -> None:
+    for at in range(1, 8):
+        disk, fate = _disk(seed)
+        fate.at = at
+        _dies(disk, lambda disk=disk: _open(disk))  # type: ignore[misc]
+        broker = _open(disk)
+        broker.create_topic("t")
+        broker.append("t", 0, [b"a"], timestamp_ms=0)
+        disk.lose_power(wild=True)
+        assert _values(_open(disk)) == [b"a"]
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_what_a_process_has_found_stays(seed: int) -> None:
     """The one before wrote it, and died before it was synced."""
     disk, fate = _disk(seed)
