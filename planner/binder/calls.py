@@ -56,16 +56,23 @@ def _signature(name: str, args: Sequence[Scalar]) -> registry.Bound:
 
 
 _GIVE_VALUES = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
-# What these give of times is shown as what they take.
-_GIVE_TIMES = frozenset({"COALESCE", "CASE", "IF", "IFNULL", "NULLIF", "GREATEST", "LEAST", "+", "-", "FLOOR", "CEIL"})
+# What these give of times is shown as the first that they take; the first ones only where all are of one precision.
+_MERGE_TIMES = frozenset({"GREATEST", "LEAST"})
+_GIVE_TIMES = _MERGE_TIMES | {"COALESCE", "CASE", "IF", "IFNULL", "NULLIF", "+", "-", "FLOOR", "CEIL", "TIMESTAMPADD"}
 
 
 def _time_shown(name: str, result: DataType, args: Sequence[Scalar]) -> DataType:
     if not result.is_timestamp or name not in _GIVE_TIMES:
         return result
+    if name == "TIMESTAMPADD" and isinstance(args[0], Literal) and args[0].value in _SHORT_UNITS:
+        return result
     times = [a.type for a in args if a.type.is_timestamp]
-    marked = times and all(t.made_from(t).time is TimeAttribute.FORMER for t in times)
-    return result.made_from(times[0]) if marked else result
+    kept = times and all(t.precision == result.precision for t in (times if name in _MERGE_TIMES else times[:1]))
+    return result.made_from(times[0]) if kept else result
+
+
+# Flink makes the type of a time that was moved by these anew.
+_SHORT_UNITS = frozenset({"HOUR", "MINUTE", "SECOND", "MILLISECOND"})
 
 
 def time_kept(aggregate: str, value: Scalar, result: DataType) -> DataType:

@@ -50,8 +50,10 @@ def _branch_type(columns: Sequence[Column], index: int, node: exp.Expression) ->
             hint="cast them to one type",
             position=position_of(node),
         )
-    times = {t.time for t in kinds}
-    return common.as_attribute(times.pop()) if len(times) == 1 and all(t.same_as(common) for t in kinds) else common
+    if not all(t.same_as(common) for t in kinds):
+        return common
+    first, *others = (t.time for t in kinds)
+    return common.as_attribute(first) if set(others) <= {first} else common.made_from(kinds[0])
 
 
 def _as_types(plan: LogicalPlan, kinds: Sequence[DataType], node: exp.Expression) -> LogicalPlan:

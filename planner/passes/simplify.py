@@ -16,6 +16,7 @@ from parser.types import Root
 from planner.logical import Filter, LogicalPlan
 from planner.rewrite import conjunction, conjuncts, map_expressions, rewrite, transform
 from planner.scalar import Call, Literal, Scalar, is_deterministic
+from planner.totality import can_fail
 
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}
@@ -129,6 +130,17 @@ def _test(call: Call) -> Scalar:
     return operand if not operand.type.nullable and operand.type == call.type else call
 
 
+def _null_test(call: Call) -> Scalar:
+    """Whether x is NULL, of an x that is never NULL and never an error."""
+    operand = call.args[0]
+    if operand.type.nullable or can_fail(operand):
+        return call
+    return Literal(_NULL_TESTS[call.function], call.type)
+
+
+_NULL_TESTS = {"IS NULL": False, "IS UNKNOWN": False, "IS NOT NULL": True, "IS NOT UNKNOWN": True}
+
+
 def _cast(call: Call) -> Scalar:
     """A cast to the type that is there already, and one cast of two to the same type."""
     operand = call.args[0]
@@ -143,5 +155,6 @@ _RULES: dict[str, Callable[[Call], Scalar]] = {
     "IS TRUE": _test,
     "IS NOT FALSE": _test,
     "CAST": _cast,
+    **dict.fromkeys(_NULL_TESTS, _null_test),
     **dict.fromkeys(_MIRRORED, _comparison),
 }

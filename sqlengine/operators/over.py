@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from planner.logical import Over, OverCall
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from sqlengine.batch import MAX_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.frames import NUMBERING, Ordered, aggregate, in_order, neighbour
 from sqlengine.operators.late_rows import BEHIND, LateGate
+from sqlengine.operators.over_forgetting import Forgetting
 from sqlengine.operators.over_totals import Totals
 from sqlengine.operators.running_sums import RunningSums
 from sqlengine.state.columns import IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
-# The time of a row in ms, the watermark with which it leaves (a late row does with the next one), the time of the last
-# row of its key that has left, and the watermark with which the key is forgotten.
-_TIME, _DUE, _LEFT, _FORGOTTEN = "#time", "#due", "#left", "#forgotten"
+# The time of a row in ms, the watermark with which it leaves (a late row does with the next one), and the time of the
+# last row of its key that has left.
+_TIME, _DUE, _LEFT = "#time", "#due", "#left"
 _MS = BIGINT.with_nullable(False)
 
 
@@ -47,8 +47,7 @@ class OverOperator:
     dropped (`late_rows`), with a bounded one a row that comes when one of its time or later has left. By processing time
     rows leave as they come.
 
-    A key whose frames reach back over an interval is forgotten when the watermark is one and a half of it behind its rows,
-    as in Flink: for a row that comes later than that, it is new.
+    Keys whose frames reach back over an interval are forgotten (`Forgetting`).
 
     State: rows that wait, per key what calls with unbounded frames keep, and the rows that bounded frames still see."""
 
@@ -66,12 +65,13 @@ class OverOperator:
         self._sums = RunningSums(self._framed)
         self._totals = Totals([c for c in node.calls if c not in self._lags and c not in self._framed])
         self._forgets = self._by_event and self._bounded and not node.frame.is_rows and not self._lags
+        self._forgetting = Forgetting(node.frame.preceding or 0, time, _LEFT)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
         schema, by = self._node.input.schema, self._node.partition
         key = schema.select(by)
-        own = [Column(_LEFT, BIGINT), *([Column(_FORGOTTEN, BIGINT)] if self._forgets else [])]
+        own = [Column(_LEFT, BIGINT), *(Forgetting.columns if self._forgets else [])]
         self._keys: KeyedTable = context.table(
             "keys", key, Schema((*own, *self._totals.columns, *self._sums.columns)), by
         )
@@ -87,14 +87,16 @@ class OverOperator:
             seen = dict.fromkeys(a for c in (*self._framed, *self._lags) for a in c.arguments)
             read = schema.select(tuple(n for n in seen if n not in by))
             self._frame = RowsTable(context, "frame", key, Schema(()), Schema((time, *read)), by, _TIME)
+        if self._forgets:
+            self._forgetting.open(context, key)
+            self._forgetting.attach(self._keys, self._frame)
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
         if not self._forgets:
             told = self._told(batch, output)
             return [*output, (0, told)]
-        for piece in self._pieces(batch):
-            self._forget_keys(int(piece.watermarks()[0]) if piece.num_rows else piece.since)
+        for piece in self._forgetting.pieces(batch):
             told = self._told(piece, output)
             output.append((0, told))
         return output
@@ -104,23 +106,6 @@ class OverOperator:
     def _told(self, batch: Batch, output: Output) -> Batch:
         rows = self._due(batch, output) if self._by_event else self._at_once(batch)
         return batch.tick(self._node.schema) if rows is None else self._tell(batch, rows)
-
-    def _pieces(self, batch: Batch) -> Iterator[Batch]:
-        """The batch in parts, each late row the first of one: for others it is all the same when a key is forgotten."""
-        times, _ = milliseconds(batch.column(self._time))
-        late = np.flatnonzero(times <= batch.watermarks()).tolist()
-        for start, end in pairwise([0, *(row for row in late if row), batch.num_rows]):
-            yield batch.slice(start, end - start)
-
-    def _forget_keys(self, watermark: int) -> None:
-        slots = self._keys.due(_FORGOTTEN, watermark)
-        if not len(slots):
-            return
-        groups = self._frame.groups([self._keys.array(k, slots) for k in self._node.partition], len(slots))
-        held = [self._frame.slots(g) for g in groups[groups >= 0].tolist()]
-        if held:
-            self._frame.drop(np.concatenate(held))
-        self._keys.remove(slots)
 
     # ---- which rows -----------------------------------------------------------------------------------------------
 
@@ -185,21 +170,8 @@ class OverOperator:
             if good[i]:
                 came[slot].append((time, watermark))
         if self._forgets:
-            self._live_on(slots[good], times[good])
+            self._forgetting.live_on(slots[good], times[good], batch.watermarks()[good])
         return good
-
-    def _live_on(self, slots: IntArray, times: IntArray) -> None:
-        """Keys with rows of these times are forgotten later: only then, where they would not have been needed still."""
-        reach = self._node.frame.preceding or 0
-        held, is_set = self._keys.columns[_FORGOTTEN], self._keys.columns[_FORGOTTEN + "?"]
-        until: dict[int, int] = {}
-        for slot, time in zip(slots.tolist(), times.tolist(), strict=True):
-            known = until.get(slot, int(held[slot]) if is_set[slot] else MIN_WATERMARK)
-            until[slot] = known if known >= time + reach + 1 else time + reach * 3 // 2 + 1
-        if until:
-            touched = np.fromiter(until, np.int64, len(until))
-            self._keys.write(touched, {_FORGOTTEN: pa.array(list(until.values()), pa.int64())})
-            self._keys.mark(touched)
 
     # ---- what they have ----------------------------------------------------------------------------------------------
 
