@@ -6,18 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from parser.types import DataType, Root
+from udf.hash_maps import in_table_order, java_text_hash
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-def _text_hash(text: object) -> int:
-    """`String.hashCode`."""
-    found = 0
-    units = str(text).encode("utf-16-le", "surrogatepass")
-    for i in range(0, len(units), 2):
-        found = (found * 31 + units[i] + (units[i + 1] << 8)) & 0xFFFFFFFF
-    return found
 
 
 def _long_hash(value: object) -> int:
@@ -32,8 +24,8 @@ def _int_hash(value: object) -> int:
 
 
 _HASHES: dict[Root, Callable[[object], int]] = {
-    Root.CHAR: _text_hash,
-    Root.VARCHAR: _text_hash,
+    Root.CHAR: java_text_hash,
+    Root.VARCHAR: java_text_hash,
     Root.TINYINT: _int_hash,
     Root.SMALLINT: _int_hash,
     Root.INT: _int_hash,
@@ -45,14 +37,4 @@ _HASHES: dict[Root, Callable[[object], int]] = {
 def in_java_order(pairs: Sequence[tuple[K, V]], key: DataType) -> list[tuple[K, V]]:
     """Pairs of a map by the slot of their key in Java's table; those of other key types stay as they are."""
     hash_of = _HASHES.get(key.root)
-    if hash_of is None or len(pairs) < 2:
-        return list(pairs)
-    size = 16
-    while len(pairs) > size * 3 // 4:
-        size *= 2
-
-    def slot(pair: tuple[K, V]) -> int:
-        found = 0 if pair[0] is None else hash_of(pair[0])
-        return (found ^ found >> 16) & (size - 1)
-
-    return sorted(pairs, key=slot)
+    return list(pairs) if hash_of is None else in_table_order(pairs, hash_of)

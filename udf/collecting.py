@@ -16,6 +16,7 @@ from parser.types import BIGINT, DOUBLE, STRING, DataType, Root, TimeAttribute, 
 from udf.accumulators import Accumulator, Slots, to_arrow_column, to_numpy
 from udf.aggregates import Aggregate, Factory, define, refusal
 from udf.arrays import valid
+from udf.hash_maps import flink_text_hash, in_table_order
 from udf.held import (
     change_counts,
     entries,
@@ -119,6 +120,8 @@ class Collect:
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
         found = [[(v, n) for v, n in entries(acc["values"][slot]) if n > 0] for slot in slots.tolist()]
+        if self.result_type.children[0].is_string:
+            found = [in_table_order(pairs, flink_text_hash) for pairs in found]
         return restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
 
 

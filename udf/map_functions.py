@@ -104,7 +104,7 @@ def map_from_arrays(ctx: KernelContext, keys: Values, values: Values) -> Vector:
     usable = present & ~unequal
     first, second = (replace(x, ends=np.where(usable, x.ends, x.starts)) for x in (first, second))
     pairs = _Pairs(np.repeat(np.arange(n), first.lengths), elements_in(first), elements_in(second))
-    built = _last_of_equal(pairs, first.values, second.values, usable, ctx.result_type)
+    built = _maps(pairs, first.values, second.values, usable, ctx.result_type)
     return Vector(built.values, merge_errors([errors_of(failures, n), built.errors]))
 
 
@@ -117,15 +117,17 @@ class _Pairs:
     values: Indices
 
 
-def _last_of_equal(pairs: _Pairs, keys: pa.Array, values: pa.Array, present: BoolArray, kind: DataType) -> Vector:
-    """A map a row that is `present`; of equal keys the last one counts, at the place of the first."""
+def _maps(
+    pairs: _Pairs, keys: pa.Array, values: pa.Array, present: BoolArray, kind: DataType, *, first_counts: bool = False
+) -> Vector:
+    """A map a row that is `present`; of equal keys the last one counts (or the first), at the place of the first."""
     codes = codes_of(keys)[0][pairs.keys]
     known = pairs.rows * (int(codes.max(initial=0)) + 2) + codes + 1
     _, first, which = np.unique(known, return_index=True, return_inverse=True)
     last = np.empty(len(first), np.int64)
     last[which] = np.arange(len(known))
     order = np.argsort(first)
-    chosen = last[order]
+    chosen = (first if first_counts else last)[order]
     taken = [
         column.take(pa.array(places[chosen])).cast(t.arrow)
         for column, places, t in zip((keys, values), (pairs.keys, pairs.values), kind.children, strict=True)
@@ -159,13 +161,14 @@ def _union_result(types: Types, literals: Literals) -> DataType:
 
 @function("MAP_UNION", signature=Custom(_union_types, _union_result, "maps of one common type"))
 def map_union(ctx: KernelContext, *maps: Values) -> Vector:
-    """MAP_UNION(map, …): the pairs of all maps; of equal keys the one of the last map counts. NULL if one is NULL.
+    """MAP_UNION(map, …): the pairs of all maps, those of the last one first; of equal keys the one of the last map counts.
+    NULL if one is NULL.
 
     >>> MAP_UNION(MAP['a', 1], MAP['b', 2, 'a', 3])
-    {'a': 3, 'b': 2}
+    {'b': 2, 'a': 3}
     """
     n, kind = ctx.num_rows, ctx.result_type
-    held: list[Lists] = [lists_of(m, n) for m in maps]
+    held: list[Lists] = [lists_of(m, n) for m in reversed(maps)]
     keys = [pc.struct_field(x.values, 0).cast(kind.children[0].arrow) for x in held]
     values = [pc.struct_field(x.values, 1).cast(kind.children[1].arrow) for x in held]
     present = np.logical_and.reduce([x.present for x in held])
@@ -175,4 +178,4 @@ def map_union(ctx: KernelContext, *maps: Values) -> Vector:
     rows = np.concatenate([np.repeat(np.arange(n), x.lengths) for x in held])
     order = np.argsort(rows, kind="stable")
     pairs = _Pairs(rows[order], places[order], places[order])
-    return _last_of_equal(pairs, pa.concat_arrays(keys), pa.concat_arrays(values), present, kind)
+    return _maps(pairs, pa.concat_arrays(keys), pa.concat_arrays(values), present, kind, first_counts=True)

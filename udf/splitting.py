@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from parser.types import STRING, DataType, array, map_of
 from udf.arrays import RowError, is_constant, map_text, row_by_row, row_errors
+from udf.hash_maps import in_table_order, java_text_hash
 from udf.registry import KernelContext, Types, Values, function
 from udf.searches import known, searched
 from udf.signatures import Custom, always_nullable, int_, takes, text, text_or_null
@@ -79,10 +80,13 @@ def _to_map(value: str, between: str = ",", inside: str = "=") -> list[tuple[str
     if not value:
         return []
     found: dict[str, str | None] = {}
-    for pair in _java_split(value, between):
+    pairs = _java_split(value, between)
+    for pair in pairs:
         key, *rest = _java_split(pair, inside, 2)
         found[key] = rest[0] if rest else None
-    return list(found.items())
+    # Flink makes the table for so many pairs: it is not the usual one.
+    slots = len(pairs) + 1 if len(pairs) < 3 else -(-len(pairs) * 4 // 3)
+    return in_table_order(list(found.items()), java_text_hash, slots)
 
 
 def _map_types(types: Types) -> tuple[DataType, ...] | None:

@@ -17,6 +17,7 @@ from parser.errors import UnsupportedError
 from parser.types import DataType, Root
 from sqlengine.formats import times
 from sqlengine.formats.java import EXACT, TRIM, base64, is_decimal, java_double, java_float, to_decimal
+from udf.hash_maps import flink_text_hash, in_table_order
 
 # From the text of a JSON value (bytes, without space around it) to what pyarrow takes for the column's Arrow type.
 Convert = Callable[[bytes], object]
@@ -258,7 +259,8 @@ def _map(kind: DataType, rules: Rules) -> Convert:
     def convert(raw: bytes) -> list[tuple[str, object]]:
         if raw[0] != 0x7B:
             raise quoted(raw, kind)
-        return [(name, value(bytes(item))) for name, item in _object.decode(raw).items()]
+        pairs = [(name, value(bytes(item))) for name, item in _object.decode(raw).items()]
+        return in_table_order(pairs, flink_text_hash)
 
     return convert
 

@@ -74,7 +74,9 @@ class Forgetting:
         rang = self._clocks.table.in_order(rang, _CLOCK)
         key = [self._clocks.table.array(k, rang) for k in self._clocks.key.names]
         slots, _ = self._keys.slots_for(key, len(rang))
-        self._keys.write(slots, {self._left: pa.array(self._clocks.table.columns[_CLOCK][rang].astype(np.int64))})
+        held, is_set = self._keys.columns[self._left], self._keys.columns[self._left + "?"]
+        left = np.maximum(self._clocks.table.columns[_CLOCK][rang], np.where(is_set, held, 0)[slots])
+        self._keys.write(slots, {self._left: pa.array(left.astype(np.int64))})
         self._keys.mark(slots)
         self._clocks.drop(rang)
         self._forget(watermark)

@@ -1,0 +1,61 @@
+"""The order in which Flink keeps the entries of a map that it has read or gathered: that of Java's HashMap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_BITS = 0xFFFFFFFF
+
+
+def in_table_order(pairs: Sequence[tuple[K, V]], hash_of: Callable[[K], int], slots: int = 16) -> list[tuple[K, V]]:
+    """Pairs of different keys by the slot of their key in Java's table, which has at least so many (and a power of two);
+    in a slot, as they are. NULL is in the first."""
+    if len(pairs) < 2:
+        return list(pairs)
+    size = 1
+    while size < slots:
+        size *= 2
+    while len(pairs) > size * 3 // 4:
+        size *= 2
+
+    def slot(pair: tuple[K, V]) -> int:
+        found = 0 if pair[0] is None else hash_of(pair[0])
+        return (found ^ found >> 16) & (size - 1)
+
+    return sorted(pairs, key=slot)
+
+
+def java_text_hash(text: object) -> int:
+    """`String.hashCode`."""
+    found = 0
+    units = str(text).encode("utf-16-le", "surrogatepass")
+    for i in range(0, len(units), 2):
+        found = (found * 31 + units[i] + (units[i + 1] << 8)) & _BITS
+    return found
+
+
+@lru_cache(maxsize=4096)
+def flink_text_hash(text: str) -> int:
+    """The hash of a STRING in Flink: Murmur 3 over its UTF-8 bytes, four at a time and the rest one by one."""
+    data = text.encode("utf-8", "surrogatepass")
+    found, whole = 42, len(data) & ~3
+    for i in range(0, whole, 4):
+        found = _mixed(found, int.from_bytes(data[i : i + 4], "little"))
+    for byte in data[whole:]:
+        found = _mixed(found, byte if byte < 128 else byte - 256)
+    found ^= len(data)
+    found = (found ^ found >> 16) * 0x85EBCA6B & _BITS
+    found = (found ^ found >> 13) * 0xC2B2AE35 & _BITS
+    return found ^ found >> 16
+
+
+def _mixed(found: int, word: int) -> int:
+    word = word * 0xCC9E2D51 & _BITS
+    word = (word << 15 | word >> 17) * 0x1B873593 & _BITS
+    found ^= word
+    return ((found << 13 | found >> 19) & _BITS) * 5 + 0xE6546B64 & _BITS
