@@ -165,7 +165,7 @@ def map_union(ctx: KernelContext, *maps: Values) -> Vector:
     NULL if one is NULL.
 
     >>> MAP_UNION(MAP['a', 1], MAP['b', 2, 'a', 3])
-    {'b': 2, 'a': 3}
+    {'a': 3, 'b': 2}
     """
     n, kind = ctx.num_rows, ctx.result_type
     held: list[Lists] = [lists_of(m, n) for m in reversed(maps)]

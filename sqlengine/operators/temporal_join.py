@@ -10,7 +10,7 @@ import pyarrow as pa
 from parser.types import BIGINT, BOOLEAN, INT, Column, Schema
 from planner.logical import TemporalJoin
 from planner.rewrite import conjunction
-from sqlengine.batch import Batch, IntArray
+from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import DELETE, UPDATE_BEFORE, kinds_of, plain
 from sqlengine.operators.join_rows import PairCondition, Told, assembled, keyed_pieces, none_like
@@ -168,5 +168,6 @@ class TemporalJoinOperator:
         self._waiting.drop(due)
         if len(by):
             made = left.result(self._node.schema, columns, len(by))
-            before = batch.watermarks_before(times)[by]
+            # A row that was late goes before the watermark after the one that it came behind.
+            before = batch.watermarks_before(np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1))[by]
             output.append((0, replace(made, kinds=plain(kinds), row_watermarks=before)))

@@ -35,6 +35,7 @@ from sqlengine.connectors.print_values import printer
 from sqlengine.formats.registry import get_format
 from tests.formats.golden_cases import GOLDENS
 from tests.formats.written_rows import SCHEMA, written_rows
+from udf.hash_maps import flink_text_hash, in_table_order
 
 GOLDEN: dict[str, Any] = json.loads((GOLDENS / "written.json").read_text())
 FORMS: dict[str, tuple[str, dict[str, str]]] = {
@@ -128,6 +129,11 @@ def test_a_type_that_a_format_cannot_hold(format_name: str, kind: Any) -> None:
         get_format(format_name).decoder(schema, {})
 
 
+def _read(entries: dict[str, int | None]) -> list[tuple[str, int | None]]:
+    """The entries in the order in which a format reads them."""
+    return in_table_order([*entries.items()], flink_text_hash)
+
+
 _text = st.text(st.characters(codec="utf-8"), max_size=30)
 _millis = st.integers(-62_135_596_800_000, 253_402_300_799_999)
 _VALUES = {
@@ -144,7 +150,7 @@ _VALUES = {
     "n": (timestamp(9), st.integers(-(2**62), 2**62)),
     "z": (timestamp_ltz(6), _millis),
     "a": (array(STRING), st.lists(st.none() | _text, max_size=3)),
-    "p": (map_of(STRING, BIGINT), st.dictionaries(_text, st.none() | st.integers(0, 9), max_size=3).map(lambda d: [*d.items()])),
+    "p": (map_of(STRING, BIGINT), st.dictionaries(_text, st.none() | st.integers(0, 9), max_size=3).map(_read)),
     "r": (row_type(("x", "t"), (INT, timestamp(3))), st.fixed_dictionaries({"x": st.none() | st.integers(0, 9), "t": st.none() | _millis})),
 }  # fmt: skip
 

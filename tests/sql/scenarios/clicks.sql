@@ -27,8 +27,6 @@ SELECT src, AVG(ms) AS a, SUM(ms) AS s, COUNT(ms) AS c, MIN(NULLIF(ms, 0)) AS mn
 SELECT CASE WHEN ms < 200 THEN 'fast' WHEN ms < 900 THEN 'mid' WHEN ms IS NULL THEN 'none' ELSE 'slow' END AS b, COUNT(*) AS n FROM clicks GROUP BY CASE WHEN ms < 200 THEN 'fast' WHEN ms < 900 THEN 'mid' WHEN ms IS NULL THEN 'none' ELSE 'slow' END;
 -- materialized
 SELECT uid, COUNT(*) AS n FROM clicks WHERE uid IN (SELECT uid FROM clicks WHERE page = 'pay') GROUP BY uid;
--- materialized
-SELECT page, COUNT(*) AS n, CAST(COUNT(*) AS DOUBLE) / (SELECT COUNT(*) FROM clicks) AS share FROM clicks GROUP BY page;
 -- rowsort
 SELECT window_start, page, n, SUM(n) OVER (PARTITION BY page ORDER BY wt) AS run FROM (SELECT window_start, window_time AS wt, page, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' MINUTE)) GROUP BY window_start, window_end, window_time, page);
 -- materialized

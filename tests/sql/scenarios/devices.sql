@@ -43,8 +43,6 @@ SELECT HOP_START(t3, INTERVAL '30' SECOND, INTERVAL '1' MINUTE) AS s, st, COUNT(
 SELECT SESSION_START(t3, INTERVAL '20' SECOND) AS s, SESSION_END(t3, INTERVAL '20' SECOND) AS e, SESSION_ROWTIME(t3, INTERVAL '20' SECOND) AS r, COUNT(*) AS n FROM raws GROUP BY SESSION(t3, INTERVAL '20' SECOND);
 SELECT dev, MAX(temp) FILTER (WHERE st = 'on') AS on_max, MAX(temp) FILTER (WHERE st = 'off') AS off_max FROM raws GROUP BY dev;
 SELECT temp, hum, temp * 1.8 + 32 AS f, hum / 7 AS q, MOD(hum, 7) AS r, CAST(temp AS DECIMAL(6, 1)) AS d, ROUND(temp, 1) AS ro, CEIL(temp) AS ce, CAST(temp AS INT) AS i, CAST(temp AS STRING) AS s FROM raws WHERE seq <= 12;
--- materialized
-SELECT dev, COUNT(*) AS n FROM raws WHERE temp > (SELECT AVG(temp) FROM raws) GROUP BY dev;
 SELECT DISTINCT dev, st FROM raws;
 SELECT st, hum, COUNT(DISTINCT dev) AS d, COUNT(*) AS n FROM raws GROUP BY GROUPING SETS ((st, hum), (st), ()) HAVING COUNT(*) > 3;
 SELECT dev, LISTAGG(st, '>') AS path, CAST(COUNT(*) AS INT) AS n FROM (SELECT * FROM raws WHERE st IS NOT NULL) GROUP BY dev;
