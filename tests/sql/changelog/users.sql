@@ -18,7 +18,7 @@ SELECT lvl, n FROM (SELECT lvl, COUNT(*) AS n FROM users GROUP BY lvl) ORDER BY 
 SELECT id, UPPER(name) AS u, CASE WHEN bal < 0 THEN 'debt' ELSE 'ok' END AS st FROM users WHERE lvl = 'gold';
 SELECT id, name FROM users WHERE name LIKE '%e%' OR name IS NULL;
 SELECT lvl, GROUPING(lvl) AS g, COUNT(*) AS n FROM users GROUP BY ROLLUP (lvl);
--- rowsort
+-- materialized
 SELECT u.name, t.x FROM users AS u CROSS JOIN UNNEST(ARRAY[1, 2]) AS t (x);
 -- materialized
 SELECT a.id, b.id AS bid FROM users AS a JOIN users AS b ON a.lvl = b.lvl AND a.id < b.id;
@@ -32,8 +32,6 @@ SELECT id, name FROM users AS u WHERE bal = (SELECT MAX(bal) FROM users AS x WHE
 SELECT o.order_id, o.cur, r.rate, CAST(o.price * r.rate AS DECIMAL(12, 2)) AS eur FROM orders AS o LEFT JOIN rates_v FOR SYSTEM_TIME AS OF o.ts AS r ON o.cur = r.cur;
 -- materialized
 SELECT o.cur, SUM(o.price * r.rate) AS eur FROM orders AS o JOIN rates_v FOR SYSTEM_TIME AS OF o.ts AS r ON o.cur = r.cur GROUP BY o.cur;
--- materialized
-SELECT window_start, SUM(eur) AS eur FROM TABLE(TUMBLE((SELECT o.ts, o.price * r.rate AS eur FROM orders AS o JOIN rates_v FOR SYSTEM_TIME AS OF o.ts AS r ON o.cur = r.cur), DESCRIPTOR(ts), INTERVAL '10' MINUTE)) GROUP BY window_start, window_end;
 SELECT * FROM rates_v;
 SELECT cur, COUNT(*) AS versions FROM rate_rows GROUP BY cur;
 SELECT order_id, status, n FROM (SELECT order_id, status, COUNT(*) AS n FROM orders GROUP BY order_id, status) WHERE n > 1;
