@@ -7,11 +7,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import ClassVar
+
+import pytest
 
 from parser.errors import SqlError
 from planner.logical import LogicalPlan, Rank, Sink, Stateful
@@ -28,8 +31,11 @@ from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
 from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
+from sqlengine.operators.base import Output
+from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.results import Row, rows_of
 from sqlengine.session import SCRIPT
+from sqlengine.state.columns import milliseconds
 from sqlengine.state.store import CheckpointStore, MemoryStore, RocksStore
 
 NEVER = 1 << 60
@@ -95,7 +101,7 @@ def _redirected(sink: Sink, out: Path, to: Path) -> Sink:
 @dataclass
 class Outcome:
     """What came out: rows by epoch, the lines of files and the records of topics (dead letters, too), how it ended, the
-    number of epochs, and that of rows that were too late."""
+    number of epochs, and that of rows that came when their time was over, wherever that counts."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
@@ -280,12 +286,30 @@ def files_in(out: Path, before: Collection[Path]) -> dict[str, str]:
 def live(world: World, way: Way, apart: int = 1) -> Outcome:
     """All lives of the statement, to its end; so many epochs are each."""
     try:
-        _lives(world, way, apart)
+        with _looking_for_late_rows(world.outcome):
+            _lives(world, way, apart)
     except SqlError as error:
         world.outcome.error = str(error)
     world.counts["epochs"] += world.steps
     world.outcome.epochs = world.steps
     return world.close()
+
+
+@contextmanager
+def _looking_for_late_rows(outcome: Outcome) -> Iterator[None]:
+    """Operators count those that are late for all that they wait for; a row may be late for some of its windows."""
+    sound = WatermarkOperator.process
+
+    def process(self: WatermarkOperator, port: int, batch: Batch) -> Output:
+        output = sound(self, port, batch)
+        for rows in (made for to, made in output if to == 0):
+            times, valid = milliseconds(rows.column(self._node.watermark.column))
+            outcome.late += int((valid & (times <= rows.watermarks())).sum())
+        return output
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WatermarkOperator, "process", process)
+        yield
 
 
 def _lives(world: World, way: Way, apart: int) -> None:
