@@ -17,6 +17,7 @@ from planner.binder.scalars import bind_condition
 from planner.binder.scope import Context, Field, Outer, Place, Scope, distinct_names
 from planner.binder.subqueries import BindQuery
 from planner.logical import GroupAggregate, Join, JoinKind, LogicalPlan, Project, parts_of
+from planner.ranking import with_ranks
 from planner.rewrite import conjunction, references, substitute
 from planner.scalar import ColumnRef, Literal, Scalar
 from planner.window_roles import made
@@ -71,7 +72,13 @@ def _joined(
     left: tuple[Scope, Context],
 ) -> LogicalPlan:
     time = temporals.version_of(node)
+    if not left[1].batch:  # ranks within windows only come
+        plans = _ranked(plans[0]), _ranked(plans[1])
     return made(*plans, kind, condition) if time is None else temporals.made(*plans, kind, condition, time, *left)
+
+
+def _ranked(plan: LogicalPlan) -> LogicalPlan:
+    return with_ranks(plan) if plan.changes else plan
 
 
 def _check(node: exp.Join) -> None:

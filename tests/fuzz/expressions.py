@@ -39,7 +39,9 @@ class Expressions:
             if kind in _SPARE:
                 return self.rng.choice(_SPARE[kind])
             return f"CAST(NULL AS {'ARRAY<INT>' if kind == 'ARRAY' else 'ROW<a INT, b STRING>'})"
-        return self.rng.choice((*_FORMS[kind], *_ANY))(self, scope, kind, depth - 1)
+        there = {c.kind for c in scope}
+        forms = [f for f, needs in _FORMS[kind] if needs <= there]
+        return self.rng.choice((*forms, *(f for f, _ in _ANY)))(self, scope, kind, depth - 1)
 
     def condition(self, scope: Scope, depth: int = 2) -> str:
         """A condition that looks at a column."""
@@ -81,8 +83,8 @@ _PATTERNS = ("'a%'", "'%b'", "'_'", "'%a%'", "''")
 Form = Callable[[Expressions, Scope, str, int], str]
 
 
-def _template(text: str) -> Form:
-    """{INT}, {STRING}, {BOOLEAN} … are expressions of that kind."""
+def _template(text: str) -> tuple[Form, set[str]]:
+    """{INT}, {STRING}, {BOOLEAN} … are expressions of that kind; those of arrays and rows need a column that is one."""
 
     def write(own: Expressions, scope: Scope, kind: str, depth: int) -> str:
         found = text.replace("{SAME}", "{" + kind + "}")
@@ -92,7 +94,7 @@ def _template(text: str) -> Form:
                 found = found.replace("{" + name + "}", made, 1)
         return found
 
-    return write
+    return write, {kind for kind in ("ARRAY", "ROW") if "{" + kind + "}" in text}
 
 
 _NAMES = ("INT", "BIGINT", "DECIMAL", "DOUBLE", "STRING", "BOOLEAN", "TIMESTAMP", "DATE", "ARRAY", "ROW")
@@ -105,11 +107,11 @@ _ANY = [
 ]
 
 
-def _forms(*texts: str) -> list[Form]:
+def _forms(*texts: str) -> list[tuple[Form, set[str]]]:
     return [_template(t) for t in texts]
 
 
-_FORMS: dict[str, list[Form]] = {
+_FORMS: dict[str, list[tuple[Form, set[str]]]] = {
     "INT": _forms(
         "({INT} + {INT})",
         "({INT} - {INT})",

@@ -127,6 +127,8 @@ def semi_join(make: Making, depth: int) -> Relation:
     x, y = one.name, other.name
     negated = make.rng.choice(("", "NOT "))
     extra = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
+    # Beside UNNEST and joins as of a time rows wait for a row of NOT IN: those of one without rows never come.
+    make.correlated |= bool(negated)
     # Flink does not find the variables of a pattern inside IN
     if "MATCH_RECOGNIZE" not in right.sql and make.chance(0.5):
         condition = f"{x} {negated}IN (SELECT {y} FROM {right.sql} AS {b} WHERE TRUE{extra})".replace(
