@@ -9,24 +9,19 @@ from typing import Self
 from parser.types import Column, Schema
 from planner.changelog import Changes
 from planner.logical import movement as moves
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import Names, OneInput, Stateful
 from planner.logical.windows import AggregateCall
 
 
 @dataclass(frozen=True)
-class GroupAggregate(Stateful):
+class GroupAggregate(OneInput, Stateful):
     """One row for each value of `keys` (none: one for all rows) that has rows; it changes as they come and go. Without
     `aggregates` it is DISTINCT. `always`: without `keys` there is one also of no rows, once input is at its end.
     Output: keys, then aggregates."""
 
-    input: LogicalPlan
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     always: bool = False
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:

@@ -9,28 +9,19 @@ from typing import ClassVar, Self
 
 from parser.types import Column, Schema
 from planner.changelog import Changes
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import Names, OneInput, Stateful
 from planner.scalar import Scalar, columns_of
 
 
 @dataclass(frozen=True)
-class Normalize(Stateful):
+class Normalize(OneInput, Stateful):
     """Changes told in full, made of upserts: the last row of each value of `keys` that passes `predicate` (None: all
     do). -U are not looked at, so that changes that come twice do not count twice."""
 
     whole: ClassVar[bool] = True
 
-    input: LogicalPlan
     keys: tuple[str, ...]
     predicate: Scalar | None = None
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def label(self) -> str:
@@ -64,20 +55,10 @@ class Normalize(Stateful):
 
 
 @dataclass(frozen=True)
-class DropUpdateBefore(LogicalPlan):
+class DropUpdateBefore(OneInput):
     """Without -U: whoever reads on knows a row by its key."""
 
     hands_on: ClassVar[bool] = True
-
-    input: LogicalPlan
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -92,7 +73,7 @@ class DropUpdateBefore(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class UpsertMaterialize(Stateful):
+class UpsertMaterialize(OneInput, Stateful):
     """For each value of `keys`, the primary key of the table behind, the row that is to be there, of rows that are told
     apart by `rows_by` (none: by all they hold): +I, +U and -D. `conflict` is DEDUPLICATE: the one that came last, and
     when it goes the one before; NOTHING: the one that came first; ERROR: a second one is an error. The latter two wait
@@ -100,18 +81,9 @@ class UpsertMaterialize(Stateful):
 
     whole: ClassVar[bool] = True
 
-    input: LogicalPlan
     keys: tuple[str, ...]
     rows_by: tuple[str, ...]
     conflict: str = "DEDUPLICATE"
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def label(self) -> str:
@@ -137,19 +109,14 @@ class UpsertMaterialize(Stateful):
 
 
 @dataclass(frozen=True)
-class ToChangelog(LogicalPlan):
+class ToChangelog(OneInput):
     """Every change as a new row: the code of its kind in the column `op`, then the input's columns. `codes` by kind
     (+I, -U, +U, -D); a change whose kind has none is left out."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     op: Column
     codes: tuple[tuple[str, str], ...]
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -172,19 +139,14 @@ class ToChangelog(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class FromChangelog(LogicalPlan):
+class FromChangelog(OneInput):
     """Every row as the change that its column `op` names by a code; the other columns are the row. `kinds` by code. A row
     whose code is NULL, or is none of them, is an error."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     op: str
     kinds: tuple[tuple[str, str], ...]
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from parser.types import MAX_LENGTH, Column, DataType, Root, Schema
-from planner.logical.node import LogicalPlan, Names
+from parser.types import MAX_LENGTH, Column, DataType, Root
+from planner.logical.node import Names, OneInput
 
 _COLLECTIONS = (Root.ARRAY, Root.MAP, Root.MULTISET)
 _LENGTHS = (Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY)
 
 
 @dataclass(frozen=True)
-class Constrain(LogicalPlan):
+class Constrain(OneInput):
     """Rows as the types of `columns` want them. `lengths` of texts and bytes: IGNORE, TRIM_PAD (they are cut or filled
     up) or ERROR. `nested`: IGNORE, ROWS or ROWS_AND_COLLECTIONS, how far fields and elements are looked at. `nulls`:
     NULL where it may not be is an ERROR, or the row is left out (DROP)."""
@@ -23,19 +23,10 @@ class Constrain(LogicalPlan):
     hands_on: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
-    input: LogicalPlan
     columns: tuple[Column, ...]
     lengths: str = "IGNORE"
     nested: str = "IGNORE"
     nulls: str = "ERROR"
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def label(self) -> str:

@@ -11,7 +11,7 @@ from parser.types import Column, Schema, TimeAttribute
 from planner.catalog import Table, Watermark
 from planner.changelog import Changes
 from planner.logical import movement as moves
-from planner.logical.node import LogicalPlan, Names, renamed_keys
+from planner.logical.node import LogicalPlan, Names, OneInput, renamed_keys
 from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_values, walk
 
 
@@ -82,22 +82,13 @@ class Values(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Filter(LogicalPlan):
+class Filter(OneInput):
     """Rows for which `predicate` is TRUE."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     predicate: Scalar
     salt: str = ""
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def label(self) -> str:
@@ -139,18 +130,13 @@ class Filter(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Project(LogicalPlan):
+class Project(OneInput):
     """One row for each input row: named expressions over it."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     items: tuple[tuple[str, Scalar], ...]
     salt: str = ""
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -191,23 +177,18 @@ class Project(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class TableFunction(LogicalPlan):
+class TableFunction(OneInput):
     """For each row, the rows that a table function gives for it: the input's columns, then the function's `columns`.
     `outer`: a row for which it gives none comes once, with NULL. Those for which `condition`, which reads both, is not
     TRUE are none. The names of `columns` are none of the input's."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     call: Call
     columns: tuple[Column, ...]
     outer: bool = False
     salt: str = ""
     condition: Scalar | None = None
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -239,19 +220,14 @@ class TableFunction(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class AssignWatermark(LogicalPlan):
+class AssignWatermark(OneInput):
     """Gives each row the watermark before it (per shard the greatest value of the expression so far, over shards the
     least), and makes the column a row-time attribute. `at_end`: there is none before the end of input, so nothing is late.
     `idle_ms`: the others wait no longer for a shard that has been silent for that time (0: they wait)."""
 
-    input: LogicalPlan
     watermark: Watermark
     at_end: bool = False
     idle_ms: int = 0
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -309,27 +285,18 @@ class Union(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Sink(LogicalPlan):
+class Sink(OneInput):
     """Rows of the query written to a table, or collected by the session that asked (`table` None). Sinks are never
     shared: `job` and `place` (the statement's number in the job) are part of the identity. `conflict`: what ON CONFLICT
     says, until it is settled how the rows get to the table (`planner.delivery`)."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     table: Table | None
     job: str = ""
     place: int = 0
     conflict: str = ""
     overwrite: bool = False
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def label(self) -> str:

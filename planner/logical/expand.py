@@ -8,27 +8,22 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import BIGINT, Column, Schema
-from planner.logical.node import LogicalPlan, Names
+from planner.logical.node import Names, OneInput
 
 _MARK = BIGINT.with_nullable(False)
 
 
 @dataclass(frozen=True)
-class Expand(LogicalPlan):
+class Expand(OneInput):
     """Each row once for each of `sets`, in their order, with NULL in those of `keys` that are not in the set. Behind the
     input's columns: `copies`, a name and the column whose value it keeps, and `marks`, a name and a number for each set."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     keys: tuple[str, ...]
     sets: tuple[Names, ...]
     copies: tuple[tuple[str, str], ...] = ()
     marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def emptied(self) -> Mapping[str, tuple[bool, ...]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from parser.types import STRING, Column, Schema, timestamp_ltz
 from planner.changelog import Changes
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import Names, OneInput, Stateful
 
 # What had passed before the row came, and which operation dropped it; names that the row has itself stay the row's.
 LATE_COLUMNS: Final = (
@@ -18,16 +18,11 @@ LATE_COLUMNS: Final = (
 
 
 @dataclass(frozen=True)
-class LateRows(LogicalPlan):
+class LateRows(OneInput):
     """The late rows of input `port` of the operation below, with its columns and LATE_COLUMNS. They leave the operation by
     an output port of their own, and keep their kinds."""
 
-    input: LogicalPlan
     port: int
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @property
     def operation(self) -> Stateful:

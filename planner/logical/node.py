@@ -39,8 +39,7 @@ class LogicalPlan:
         return self._over(inputs)
 
     def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
-        (only,) = inputs
-        return replace(self, input=only)  # type: ignore[call-arg]  # the name of an only input
+        raise NotImplementedError
 
     @property
     def schema(self) -> Schema:
@@ -135,6 +134,25 @@ class LateTarget:
     def identity(self) -> tuple[str, ...]:
         items = (f"{port} {n} {e.digest}" for port, values in enumerate(self.items) for n, e in values)
         return ("late rows to", ".".join(self.table.name), *items)
+
+
+@dataclass(frozen=True)
+class OneInput(LogicalPlan):
+    """An operation over one input, whose columns it gives unless it says otherwise."""
+
+    input: LogicalPlan
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.input,)
+
+    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
+        (only,) = inputs
+        return replace(self, input=only)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
 
 
 @dataclass(frozen=True, kw_only=True)

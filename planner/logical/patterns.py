@@ -11,7 +11,7 @@ from typing import Self
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
 from planner.changelog import Changes
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import Names, OneInput, Stateful
 from planner.logical.ranks import SortKey
 from planner.scalar import Scalar, columns_of
 
@@ -79,7 +79,7 @@ class PatternValue:
 
 
 @dataclass(frozen=True)
-class MatchRecognize(Stateful):
+class MatchRecognize(OneInput, Stateful):
     """Of the rows of each `partition` in the order of `order`, whose first column is a time attribute, those that follow
     each other as `pattern` says. Output: the partition's columns, then `measures`, a row for each match.
 
@@ -90,7 +90,6 @@ class MatchRecognize(Stateful):
 
     folds = False
 
-    input: LogicalPlan
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     pattern: tuple[PatternItem, ...]
@@ -110,10 +109,6 @@ class MatchRecognize(Stateful):
     @property
     def drops_late(self) -> bool:
         return self.by_event
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:

@@ -10,7 +10,7 @@ from parser.errors import Position
 from parser.types import BIGINT, Column, DataType, Schema
 from planner.changelog import Changes
 from planner.logical.movement import Movement
-from planner.logical.node import LogicalPlan, Names, Stateful, keys_within
+from planner.logical.node import Names, OneInput, Stateful, keys_within
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SortKey:
 
 
 @dataclass(frozen=True)
-class Rank(Stateful):
+class Rank(OneInput, Stateful):
     """Of each `partition`, the rows that have the ranks `start` to `end` (counted from 1) in the order of `order`; rows
     that are equal in it in the order of their arrival. `rank_name` is the column with the rank behind the input's columns;
     None where nobody reads it, unless it `keeps_name`: then rows are told by their rank though nobody reads that.
@@ -37,17 +37,12 @@ class Rank(Stateful):
 
     whole: ClassVar[bool] = True
 
-    input: LogicalPlan
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     start: int
     end: int
     rank_name: str | None = None
     keeps_name: bool = False
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -152,23 +147,14 @@ class Rank(Stateful):
 
 
 @dataclass(frozen=True)
-class TemporalSort(Stateful):
+class TemporalSort(OneInput, Stateful):
     """Rows in the order of `order`, whose first column is a time attribute, ascending: by the time of events they come
     once the watermark has passed them."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
 
-    input: LogicalPlan
     order: tuple[SortKey, ...]
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def label(self) -> str:
@@ -194,25 +180,16 @@ class TemporalSort(Stateful):
 
 
 @dataclass(frozen=True)
-class Materialize(Stateful):
+class Materialize(OneInput, Stateful):
     """At the end of input, the rows that its changes have left, in the order of `order` (equal ones, and all without it,
     as they came), those numbered `start` to `end` (from 1; None: to the last)."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
 
-    input: LogicalPlan
     order: tuple[SortKey, ...] = ()
     start: int = 1
     end: int | None = None
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def label(self) -> str:
@@ -274,24 +251,19 @@ class OverCall:
 
 
 @dataclass(frozen=True)
-class Over(Stateful):
+class Over(OneInput, Stateful):
     """Each row with the values of `calls` over the rows of its `partition` up to it in the order of `order`, within
     `frame`. Output: the input's columns, then those of the calls. `at_end`: rows come out at the end of input, and may
     see those that follow them."""
 
     whole: ClassVar[bool] = True
 
-    input: LogicalPlan
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     frame: Frame
     calls: tuple[OverCall, ...]
     position: Position | None = field(default=None, compare=False, repr=False)
     at_end: bool = False
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from parser.types import BIGINT, Column, Schema
 from planner.logical import movement as moves
 from planner.logical.aggregates import GroupAggregate
-from planner.logical.node import LogicalPlan, Names
+from planner.logical.node import Names, OneInput
 from planner.logical.windows import AggregateCall
 from udf.aggregates import bind_aggregate
 
@@ -18,17 +18,12 @@ ROWS: Final = "#rows"
 
 
 @dataclass(frozen=True)
-class LocalAggregate(LogicalPlan):
+class LocalAggregate(OneInput):
     """For each batch and value of `keys` one row: the keys, how many rows there were, and what `aggregates` keep of them
     (the columns of their accumulators, call by call, as `parts`)."""
 
-    input: LogicalPlan
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:

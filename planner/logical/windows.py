@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from parser.types import Column, DataType, Schema, timestamp
 from planner.changelog import Changes
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import LogicalPlan, Names, OneInput, Stateful
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
@@ -25,20 +25,15 @@ def window_columns(source: Schema, time_column: str, names: Sequence[str]) -> tu
 
 
 @dataclass(frozen=True)
-class WindowAssign(LogicalPlan):
+class WindowAssign(OneInput):
     """Each row once for each window that it falls into: the input's columns, then those of the window. `sliced`: once
     only, with the bounds of its slice (`window.slice_ms`) instead."""
 
     hands_on: ClassVar[bool] = True
 
-    input: LogicalPlan
     window: Aligned
     names: tuple[str, str, str] = WINDOW_COLUMNS
     sliced: bool = False
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -64,20 +59,15 @@ class WindowAssign(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class SessionAssign(Stateful):
+class SessionAssign(OneInput, Stateful):
     """Each row with the bounds of its session, once that is over; the input's columns, then those of the window."""
 
     folds: ClassVar[bool] = False
     whole: ClassVar[bool] = True
     judges_lateness: ClassVar[bool] = True
 
-    input: LogicalPlan
     window: Session
     names: tuple[str, str, str] = WINDOW_COLUMNS
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -124,7 +114,7 @@ class AggregateCall:
 
 
 @dataclass(frozen=True)
-class WindowAggregate(Stateful):
+class WindowAggregate(OneInput, Stateful):
     """Groups rows that carry window columns by window and `keys`; a window's rows come out once it is over. Output: keys,
     aggregates, then start, end, time.
 
@@ -134,17 +124,12 @@ class WindowAggregate(Stateful):
     folds: ClassVar[bool] = False
     judges_lateness: ClassVar[bool] = True
 
-    input: LogicalPlan
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     window_columns: tuple[str, str, str] = WINDOW_COLUMNS
     shared: Hop | Cumulate | None = None
     session: Session | None = None
     earliest_first: bool = False
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:

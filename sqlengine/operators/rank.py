@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from parser.types import BIGINT, Column, Schema
+from parser.types import Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, first_seen, plain, takes_back
+from sqlengine.operators.base import Context
+from sqlengine.operators.changelog import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, first_seen, takes_back
 from sqlengine.operators.ordering import codes_of, order, sort_keys, sorting
+from sqlengine.operators.ranking import NUMBER, Ranking, Told, only
 from sqlengine.state.columns import BoolArray
-from sqlengine.state.rows import COUNT, RowsTable
+from sqlengine.state.rows import COUNT
 
-# When a row was put last (ms of processing time).
-TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)
 # What rows of a partition are told apart by that have no other columns: nothing, they are all equal.
 _SAME = Schema((Column("#same", NUMBER),))
 
-# A row that comes or goes: its slot, its kind, its rank.
-_Told = tuple[int, np.int8, int]
 
-
-class RankOperator:
+class RankOperator(Ranking):
     """For each batch and partition, what its rows change together: -D for rows that leave the wanted ranks, +I for those
     that enter; or (`by_rank`) -U and +U for each rank that has another row than before.
 
@@ -34,8 +29,7 @@ class RankOperator:
     is not there are dropped (`rows_without_key`)."""
 
     def __init__(self, node: Rank) -> None:
-        self._node = node
-        self._names = node.input.schema.names
+        super().__init__(node)
         self._rest = tuple(n for n in self._names if n not in node.partition)
         self._grows = not node.input.changes
         self._last_first = node.deduplicates and node.order[0].descending
@@ -48,19 +42,7 @@ class RankOperator:
         schema = self._node.input.schema
         rest, nothing = schema.select(self._rest), Schema(())
         identity, values = (nothing, rest) if self._grows else (rest if self._rest else _SAME, nothing)
-        if self._node.ttl_ms:
-            values = Schema((Column(TOUCHED, NUMBER), *values))
-        key = schema.select(self._node.partition)
-        by = sorting(self._keys, self._last_first)
-        self._rows = RowsTable(context, "rows", key, identity, values, self._node.partition, by)
-
-    def process(self, port: int, batch: Batch) -> Output:
-        if self._node.ttl_ms:
-            self._rows.drop(self._rows.table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
-        result = self._change(batch) if batch.num_rows else None
-        return [(0, result or batch.tick(self._node.schema))]
-
-    def close(self) -> None: ...
+        self._rows = self._table(context, identity, values, sorting(self._keys, self._last_first))
 
     def _change(self, batch: Batch) -> Batch | None:
         if self._grows:
@@ -86,7 +68,7 @@ class RankOperator:
             at = order(self._keys, columns, partition, -rows if self._last_first else rows)
             starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
             place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
-            batch = _only(batch, np.sort(at[place < self._node.end]))
+            batch = only(batch, np.sort(at[place < self._node.end]))
         groups = self._rows.groups([batch.column(n) for n in self._node.partition], batch.num_rows)
         last = self._node.end - 1
         keys = sort_keys(self._keys, [batch.column(k.column) for k in self._keys], batch.num_rows)
@@ -94,7 +76,7 @@ class RankOperator:
             g < 0 or self._rows.size(g) <= last or key < (worst := self._rows.key_at(g, last)) or self._ties(key, worst)
             for g, key in zip(groups.tolist(), keys, strict=True)
         ]
-        return _only(batch, np.flatnonzero(enters))
+        return only(batch, np.flatnonzero(enters))
 
     def _ties(self, key: bytes, other: bytes) -> bool:
         return self._last_first and key == other
@@ -103,7 +85,7 @@ class RankOperator:
         """Takes the rows into the state; the slots of those that are there no more, which still hold them."""
         rest = [batch.column(n) for n in self._rest]
         if self._grows:
-            self._put(batch, key, [], rest)
+            self._put(batch, key, [], rest, batch.num_rows)
             return np.empty(0, np.int64)
         rest = rest or [pa.array(np.zeros(batch.num_rows, np.int64))]
         back = takes_back(batch)
@@ -118,20 +100,7 @@ class RankOperator:
         gone: IntArray = slots[self._rows.table.columns[COUNT][slots] == 0]
         return gone
 
-    def _put(
-        self,
-        batch: Batch,
-        key: list[pa.Array],
-        identity: list[pa.Array],
-        values: list[pa.Array],
-        count: int | None = None,
-    ) -> None:
-        num_rows = batch.num_rows if count is None else count
-        if self._node.ttl_ms:
-            values = [pa.array(np.full(num_rows, batch.proctime)), *values]
-        self._rows.put(key, identity, values, num_rows)
-
-    def _difference(self, before: list[int], after: list[int]) -> list[_Told]:
+    def _difference(self, before: list[int], after: list[int]) -> list[Told]:
         first, last = self._node.start - 1, self._node.end
         old, new = before[first:last], after[first:last]
         if old == new:
@@ -142,8 +111,8 @@ class RankOperator:
         left = [(s, DELETE, 0) for s in _without(old, stays)]
         return left + [(s, INSERT, 0) for s in _without(new, stays)]
 
-    def _by_rank(self, old: list[int], new: list[int]) -> list[_Told]:
-        told: list[_Told] = []
+    def _by_rank(self, old: list[int], new: list[int]) -> list[Told]:
+        told: list[Told] = []
         for i in range(max(len(old), len(new))):
             rank = self._node.start + i
             if i >= len(old):
@@ -154,22 +123,13 @@ class RankOperator:
                 told += [(old[i], UPDATE_BEFORE, rank), (new[i], UPDATE_AFTER, rank)]
         return told
 
-    def _tell(self, batch: Batch, told: list[_Told]) -> Batch:
+    def _tell(self, batch: Batch, told: list[Told]) -> Batch:
         slots = np.fromiter((t[0] for t in told), np.int64, len(told))
-        kinds = np.fromiter((t[1] for t in told), np.int8, len(told))
-        columns = self._rows.arrays(self._names, slots)
-        if self._node.rank_name is not None:
-            columns.append(pa.array([t[2] for t in told], pa.int64()))
-        tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(columns), num_rows=len(told), kinds=plain(kinds))
+        return self._result(batch, self._rows.arrays(self._names, slots), told)
 
     def _beyond(self, groups: list[int]) -> IntArray:
         """Rows behind the last wanted rank, which no row that comes can bring back."""
         return np.array([s for g in groups for s in self._rows.beyond(g, self._node.end)], np.int64)
-
-
-def _only(batch: Batch, rows: IntArray) -> Batch:
-    return batch if len(rows) == batch.num_rows else replace(batch.take(rows), watermark=batch.watermark)
 
 
 def _chosen(columns: list[pa.Array], rows: BoolArray) -> list[pa.Array]:

@@ -3,32 +3,29 @@ fall from NULL."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from parser.types import Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context
 from sqlengine.operators.changelog import (
     DELETE,
     INSERT,
     UPDATE_AFTER,
     UPDATE_BEFORE,
-    Kinds,
     differ,
     first_seen,
-    plain,
     takes_back,
 )
 from sqlengine.operators.ordering import codes_of, sort_keys, sorting
-from sqlengine.operators.rank import NUMBER, TOUCHED
+from sqlengine.operators.ranking import Ranking, Told, only
 from sqlengine.state.keys import encode
-from sqlengine.state.rows import COUNT, RowsTable
+from sqlengine.state.rows import COUNT
 
 
 @dataclass(frozen=True)
@@ -43,39 +40,24 @@ class _Shown:
         return sum(map(len, self.places.values()))
 
 
-# A row that comes or goes: its number, its kind, its rank.
-_Told: TypeAlias = tuple[int, np.int8, int]
 # A rank, the row that is told by it, and the row that is told by it now.
 _Line: TypeAlias = tuple[int, int | None, int | None]
 
 
-class UpdatingRankOperator:
+class UpdatingRankOperator(Ranking):
     """For each batch and partition, what its rows change together, with the last row of each key: -U and +U for a row
     that stays and is another, or for each rank that has another row; else -D for rows that leave, +I for those that enter.
     A row whose place in the order stays the same stays before those that came to that place after it."""
 
     def __init__(self, node: Rank) -> None:
-        self._node = node
-        self._names = node.input.schema.names
+        super().__init__(node)
         self._key = node.row_key
         self._rest = tuple(n for n in self._names if n not in node.partition and n not in self._key)
 
     def open(self, context: Context) -> None:
         schema = self._node.input.schema
-        values = schema.select(self._rest)
-        if self._node.ttl_ms:
-            values = Schema((Column(TOUCHED, NUMBER), *values))
-        partition, key = schema.select(self._node.partition), schema.select(self._key)
         by = sorting(self._node.order)
-        self._rows = RowsTable(context, "rows", partition, key, values, self._node.partition, by)
-
-    def process(self, port: int, batch: Batch) -> Output:
-        if self._node.ttl_ms:
-            self._rows.drop(self._rows.table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
-        result = self._change(batch) if batch.num_rows else None
-        return [(0, result or batch.tick(self._node.schema))]
-
-    def close(self) -> None: ...
+        self._rows = self._table(context, schema.select(self._key), schema.select(self._rest), by)
 
     def _change(self, batch: Batch) -> Batch | None:
         batch = self._latest(batch)
@@ -84,7 +66,7 @@ class UpdatingRankOperator:
         partition = [batch.column(n) for n in self._node.partition]
         known = self._rows.groups(partition, batch.num_rows)
         before = self._shown(np.unique(known[known >= 0]))
-        self._put(batch, partition)
+        self._write(batch, partition)
         touched = first_seen(self._rows.groups(partition, batch.num_rows))
         after = self._shown(touched)
         only = self._encoded([batch.column(n) for n in self._key], 1)[0] if batch.num_rows == 1 else None
@@ -103,9 +85,9 @@ class UpdatingRankOperator:
             key = [batch.column(n).take(pa.array(rows)) for n in (*self._node.partition, *self._key)]
             last = len(rows) - 1 - np.unique(codes_of(key, len(rows))[::-1], return_index=True)[1]
             rows = rows[np.sort(last)]
-        return batch if len(rows) == batch.num_rows else replace(batch.take(rows), watermark=batch.watermark)
+        return only(batch, rows)
 
-    def _put(self, batch: Batch, partition: list[pa.Array]) -> None:
+    def _write(self, batch: Batch, partition: list[pa.Array]) -> None:
         """Writes rows in the place of those of their key; those that move in the order come behind their equals."""
         key = [batch.column(n) for n in self._key]
         slots = self._rows.find(partition, key, batch.num_rows)
@@ -113,9 +95,7 @@ class UpdatingRankOperator:
         moved = [s for s, k in zip(slots.tolist(), keys, strict=True) if s >= 0 and self._rows.sort_key(s) != k]
         self._rows.drop(np.array(moved, np.int64))
         values = [batch.column(n) for n in self._rest]
-        if self._node.ttl_ms:
-            values = [pa.array(np.full(batch.num_rows, batch.proctime)), *values]
-        put, _ = self._rows.put(partition, key, values, batch.num_rows)
+        put, _ = self._put(batch, partition, key, values, batch.num_rows)
         self._rows.table.columns[COUNT][put] = 1
 
     def _shown(self, groups: IntArray) -> _Shown:
@@ -130,7 +110,7 @@ class UpdatingRankOperator:
     def _encoded(self, key: list[pa.Array], count: int) -> list[bytes]:
         return encode([c.type for c in self._rows.identity], key, count)
 
-    def _differences(self, groups: list[int], before: _Shown, after: _Shown, key: bytes | None) -> list[_Told]:
+    def _differences(self, groups: list[int], before: _Shown, after: _Shown, key: bytes | None) -> list[Told]:
         """What is told of each partition; rows of `after` are numbered behind those of `before`. `key`: the only one that
         has a new row."""
         count = before.count
@@ -162,18 +142,14 @@ class UpdatingRankOperator:
         stays: list[_Line] = [(0, n, new[k]) for k, n in old.items() if k in new]
         return [*left, *stays, *((0, None, n) for k, n in new.items() if k not in old)]
 
-    def _tell(self, batch: Batch, before: _Shown, after: _Shown, told: list[_Told]) -> Batch:
+    def _tell(self, batch: Batch, before: _Shown, after: _Shown, told: list[Told]) -> Batch:
         rows = pa.array([t[0] for t in told], pa.int64())
-        kinds: Kinds = np.fromiter((t[1] for t in told), np.int8, len(told))
         columns = [pa.concat_arrays([a, b]).take(rows) for a, b in zip(before.columns, after.columns, strict=True)]
-        if self._node.rank_name is not None:
-            columns.append(pa.array([t[2] for t in told], pa.int64()))
-        tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(columns), num_rows=len(told), kinds=plain(kinds))
+        return self._result(batch, columns, told)
 
 
-def _told(lines: list[_Line], changed: set[tuple[int, int]]) -> list[_Told]:
-    told: list[_Told] = []
+def _told(lines: list[_Line], changed: set[tuple[int, int]]) -> list[Told]:
+    told: list[Told] = []
     for rank, a, b in lines:
         if a is None and b is not None:
             told.append((b, INSERT, rank))
@@ -184,7 +160,7 @@ def _told(lines: list[_Line], changed: set[tuple[int, int]]) -> list[_Told]:
     return told
 
 
-def _moved(told: list[_Told], old: dict[bytes, int], new: dict[bytes, int], key: bytes) -> list[_Told]:
+def _moved(told: list[Told], old: dict[bytes, int], new: dict[bytes, int], key: bytes) -> list[Told]:
     """Told by rank in Flink's order, where `key` alone has a new row: the -U of one that rises stands behind that of the
     row whose rank it takes; where one falls, each other row goes before it comes one rank higher."""
     if key not in old or key not in new or len(told) < 3:
