@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
 
 from flask import Blueprint, Response, request
 
+from sqlengine.api.server import THREADS
 from sqlengine.broker.quota import Rates
 from sqlengine.broker.remote import PATH
 from sqlengine.broker.wire import AlterTopic, Append, CreateTopic, DeleteTopic, Request, Served, answer
 from sqlengine.topic_access import COMMANDS, refuse_system, refuse_used
+
+# Of the threads that answer requests, so many may wait for data.
+MAX_WAITING = THREADS // 2
 
 
 def client_name() -> str:
@@ -22,6 +27,7 @@ def broker_blueprint(
 ) -> Blueprint:
     """The route over a broker; `users` names the jobs that need a topic, `rates` says how fast clients may append."""
     blueprint = Blueprint("broker", __name__)
+    waiting = threading.BoundedSemaphore(MAX_WAITING)
 
     def allow(asked: Request) -> None:
         """What the system writes is not written by others, and a topic in use stays."""
@@ -35,6 +41,6 @@ def broker_blueprint(
     @blueprint.post(PATH)
     def ask() -> Response:
         """A question and its answer, both MessagePack: see sqlengine/broker/wire.py."""
-        return Response(answer(broker, request.get_data(cache=False), allow), mimetype="application/msgpack")
+        return Response(answer(broker, request.get_data(cache=False), allow, waiting), mimetype="application/msgpack")
 
     return blueprint

@@ -55,6 +55,7 @@ PATH = "/api/v1/broker"
 # Servers close connections that rest for longer.
 _REST_S = 60.0
 _PATIENCE_S = 300
+_ASK_AGAIN_S = 0.05
 
 Transport: TypeAlias = Callable[[bytes, bool], bytes]
 
@@ -211,10 +212,14 @@ class RemoteBroker:
         seen: int = getattr(self._seen, "count", 0)
         until = time.monotonic() + timeout_s
         while True:
-            left = until - time.monotonic()
-            self._seen.count = self._ask(Wait(seen, max(0.0, min(left, MAX_WAIT_S))), _NUMBER)
-            if self._seen.count != seen or left <= MAX_WAIT_S:
-                return bool(self._seen.count != seen)
+            asked = time.monotonic()
+            wait = max(0.0, min(until - asked, MAX_WAIT_S))
+            count = self._seen.count = self._ask(Wait(seen, wait), _NUMBER)
+            now = time.monotonic()
+            if count != seen or now >= until:
+                return count != seen
+            if now - asked < wait / 2:  # too many wait there already
+                time.sleep(min(_ASK_AGAIN_S, until - now))
 
     def close(self) -> None:
         """Closes what leads to the server, whose broker stays open."""

@@ -4,6 +4,7 @@ Batches are sent as whoever appends has made them, and read as they stand in the
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
@@ -319,11 +320,19 @@ class Answered(msgspec.Struct, frozen=True, array_like=True):
 _REQUEST: msgspec.msgpack.Decoder[AnyRequest] = msgspec.msgpack.Decoder(AnyRequest)
 
 
-def answer(broker: Served, question: bytes, allow: Callable[[Request], None] = lambda _: None) -> bytes:
-    """The answer to a question, errors of the broker included. `allow` may raise one against a request."""
+def answer(
+    broker: Served,
+    question: bytes,
+    allow: Callable[[Request], None] = lambda _: None,
+    waiting: threading.BoundedSemaphore | None = None,
+) -> bytes:
+    """The answer to a question, errors of the broker included. `allow` may raise one against a request; who is to wait
+    when no more may be `waiting` is answered at once."""
     try:
         request = _REQUEST.decode(question)
         allow(request)
+        if isinstance(request, Wait) and waiting is not None:
+            return msgspec.msgpack.encode(Answer(_wait(broker, request, waiting)))
         return msgspec.msgpack.encode(Answer(request.answer(broker)))
     except msgspec.DecodeError as error:
         failure = Failure("BrokerError", "the request cannot be read", str(error), "use a client of this version")
@@ -331,3 +340,12 @@ def answer(broker: Served, question: bytes, allow: Callable[[Request], None] = l
         retry_ms = error.retry_ms if isinstance(error, TooFast) else 0
         failure = Failure(type(error).__name__, error.message, error.detail, error.hint, retry_ms)
     return msgspec.msgpack.encode(Answer(None, failure))
+
+
+def _wait(broker: Served, request: Wait, waiting: threading.BoundedSemaphore) -> object:
+    if not waiting.acquire(blocking=False):
+        return broker.wait_beyond(request.seen, 0)
+    try:
+        return request.answer(broker)
+    finally:
+        waiting.release()

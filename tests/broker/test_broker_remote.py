@@ -16,6 +16,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.remote import HttpTransport, RemoteBroker, connect
 from sqlengine.broker.wire import Append, answer
+from tests.support import PATIENCE_S
 
 
 def records(broker: Broker) -> list[bytes | None]:
@@ -89,6 +90,21 @@ def test_the_system_keeps_its_topics(http_broker: RemoteBroker) -> None:
         with pytest.raises(BrokerError, match="belongs to the system"):
             act()
     assert [topic.name for topic in http_broker.topics()] == ["_offsets"]
+
+
+def test_who_waits_leaves_room_for_others(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    waiting = threading.BoundedSemaphore(1)
+    remote = RemoteBroker(lambda question, _: answer(broker, question, waiting=waiting))
+    remote.wait_for_data(0)
+    with waiting:  # all that may wait do
+        assert not remote.wait_for_data(0.01)
+        later = threading.Timer(0.02, lambda: broker.append("t", 0, [b"v"], timestamp_ms=0))
+        later.start()
+        assert remote.wait_for_data(PATIENCE_S)
+    later.join()
+    assert not remote.wait_for_data(0.01)
+    assert waiting.acquire(blocking=False)
 
 
 def test_many_threads_use_one_broker(http_broker: RemoteBroker) -> None:
