@@ -98,7 +98,11 @@ def _measure(work: Callable[[], int]) -> tuple[int, str]:
     wall, cpu = time.perf_counter(), time.process_time()
     count = work()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return count, f"{count / wall / 1000:,.0f} / {count / cpu / 1000:,.0f}"
+    return count, f"{_thousands(count / wall)} / {_thousands(count / cpu)}"
+
+
+def _thousands(rate: float) -> str:
+    return f"{rate / 1000:,.{2 if rate < 10_000 else 0}f}"
 
 
 def _fill(log: Log, values: list[bytes]) -> int:
