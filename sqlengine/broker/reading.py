@@ -77,17 +77,18 @@ def read_batches(segments: Sequence[Segment], offset: int, limits: Limits) -> Ba
 def _collect_within(segments: Sequence[Segment], offset: int, limits: Limits) -> tuple[list[Run], int]:
     if limits.until is not None:
         return _collect(segments, offset, limits.until, _NO_LIMIT)
-    limits = _sensible(limits)
+    limits = sensible(limits)
     return _collect(segments, offset, offset + limits.records, limits.bytes)
 
 
-def _sensible(limits: Limits) -> Limits:
+def sensible(limits: Limits) -> Limits:
+    """One record and one byte at least, and no more than an array holds."""
     return limits._replace(records=max(1, limits.records), bytes=max(1, min(limits.bytes, MAX_BATCH_BYTES)))
 
 
 def records_of(topic: str, shard: int, runs: list[Run], reached: int, offset: int, limits: Limits) -> Records:
     """The records from `offset` on within `limits` of batches that were collected for them and reach to `reached`."""
-    limits = _sensible(limits)
+    limits = sensible(limits)
     headers = [header for run in runs for header in run.headers]
     if len(headers) > 1 and not any(header.flags for header in headers):
         parts: list[Parts] = []
@@ -97,7 +98,7 @@ def records_of(topic: str, shard: int, runs: list[Run], reached: int, offset: in
         values = _join([part.values for part in parts])
     offsets, timestamps = _offsets(headers, parts), _timestamps(headers, parts)
     first = int(np.searchsorted(offsets, offset))
-    last = _last_row(values, offsets, first, limits)
+    last = last_row(values, offsets, first, limits)
     next_offset = reached if last == len(offsets) else int(offsets[last - 1]) + 1
     keys = _join_keys(parts)
     return Records(
@@ -208,7 +209,7 @@ def _timestamps(headers: list[Header], parts: list[Parts]) -> IntArray:
     )
 
 
-def _last_row(values: pa.BinaryArray, offsets: IntArray, first: int, limits: Limits) -> int:
+def last_row(values: pa.BinaryArray, offsets: IntArray, first: int, limits: Limits) -> int:
     """The row behind the last that the limits allow, at least one row."""
     if limits.until is not None:
         return int(np.searchsorted(offsets, limits.until))

@@ -217,13 +217,18 @@ class Segment:
         if not positions:
             return
         first, behind = positions[0], positions[-1] + headers[-1].length
-        start, end = self._checked
-        if start <= first and behind <= end:
+        if self.is_checked(first, behind):
             return
+        start, end = self._checked
         for position, header in zip(positions, headers, strict=True):
             if not start <= position < end and not is_intact(view, position, header):
                 raise self.damaged(position, header.base)
         self._checked = (start, behind) if start <= first <= end else (first, behind)
+
+    def is_checked(self, first: int, behind: int) -> bool:
+        """Whether the batches between these bytes are known to be intact."""
+        start, end = self._checked
+        return start <= first and behind <= end
 
     def all_checked(self, end: int) -> None:
         self._checked = (self.start, end)

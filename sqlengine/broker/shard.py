@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +24,7 @@ from sqlengine.broker.head import FORMAT, State, file_generation, file_name
 from sqlengine.broker.reading import Batches, Limits, read_batches, read_range
 from sqlengine.broker.recovery import recover
 from sqlengine.broker.segment import Segment
+from sqlengine.broker.skimming import skim
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 256  # one call of the system takes 1024 parts, and a batch has two
@@ -247,7 +248,14 @@ class ShardLog:
                 self._remove((segment,))
 
     def read(self, offset: int, limits: Limits) -> Records | None:
-        return self._reading(offset, limits, lambda s: read_range(self.topic, self.shard, s, offset, limits))
+        def work(segments: tuple[Segment, ...]) -> Records:
+            segment = segments[bisect_right(segments, offset, key=_base) - 1]
+            skimmed = skim(self.topic, self.shard, segment, offset, limits)
+            if skimmed is not None:
+                return skimmed
+            return read_range(self.topic, self.shard, segments, offset, limits)
+
+        return self._reading(offset, limits, work)
 
     def read_batches(self, offset: int, limits: Limits) -> Batches | None:
         """The batches that hold the records which `read` would give."""
@@ -321,6 +329,10 @@ class ShardLog:
             for segment in self._segments:
                 segment.close()
                 segment.unmap()
+
+
+def _base(segment: Segment) -> int:
+    return segment.base
 
 
 def _latest(segment: Segment) -> int:

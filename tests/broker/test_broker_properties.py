@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from sqlengine.broker import skimming
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import OffsetOutOfRange
@@ -19,7 +20,9 @@ from sqlengine.broker.packing import COMPRESSIONS, Compression
 from sqlengine.broker.remote import RemoteBroker
 from sqlengine.broker.wire import answer
 
-VALUES = st.lists(st.one_of(st.none(), st.binary(max_size=40), st.just(bytes(300))), max_size=6)
+FEW = skimming.FEW
+PRESENT = st.one_of(st.binary(max_size=40), st.just(bytes(300)))
+VALUES = st.one_of(st.lists(PRESENT, max_size=6), st.lists(st.one_of(st.none(), PRESENT), max_size=6))
 SHARDS = st.integers(0, 1)
 KEYS = st.sampled_from([b"", b"a", b"b", b"c"])
 
@@ -43,6 +46,7 @@ class Model:
 
 class BrokerMachine(RuleBasedStateMachine):
     compacted: bool
+    remote = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,11 +58,10 @@ class BrokerMachine(RuleBasedStateMachine):
         compacted=st.booleans(),
         segment_bytes=st.sampled_from([200, 500, 5000]),
         packed=st.sampled_from(COMPRESSIONS),
-        remote=st.booleans(),
     )
-    def create(self, compacted: bool, segment_bytes: int, packed: Compression, remote: bool) -> None:
+    def create(self, compacted: bool, segment_bytes: int, packed: Compression) -> None:
         self.compacted = compacted
-        self.remote = remote
+        skimming.FEW = 1  # or else no example has so many batches that they are read together
         self.segment_bytes = segment_bytes
         self.models = [Model(), Model()]
         self.commits: dict[int, int] = {}
@@ -129,6 +132,13 @@ class BrokerMachine(RuleBasedStateMachine):
         else:
             assert (self.rows(got), got.next_offset) == (expected, until)
 
+    def all_from(self, shard: int, offset: int) -> list[Row]:
+        found: list[Row] = []
+        while (records := self.broker.read("t", shard, offset, max_records=50)) is not None:
+            found += self.rows(records)
+            offset = records.next_offset
+        return found
+
     @staticmethod
     def rows(records: object) -> list[Row]:
         columns = [records.offsets.tolist(), records.values.to_pylist(), records.timestamps.tolist()]  # type: ignore[attr-defined]
@@ -196,6 +206,7 @@ class BrokerMachine(RuleBasedStateMachine):
                     self.broker.read("t", shard, begin - 1)
             model.begin = begin
             model.rows = model.rows[len(gone) :]
+            assert self.all_from(shard, begin) == model.rows
         if self.compacted:
             latest: dict[bytes | None, bytes | None] = {}
             for model in self.models:
@@ -207,12 +218,20 @@ class BrokerMachine(RuleBasedStateMachine):
                 assert (None if found is None else found.value) == latest.get(key)
 
     def teardown(self) -> None:
+        skimming.FEW = FEW
         if hasattr(self, "broker"):
             self.embedded.close()
         shutil.rmtree(self.root)
 
 
-TestBroker = BrokerMachine.TestCase
-TestBroker.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+class RemoteMachine(BrokerMachine):
+    remote = True
+
+
+FEWER = settings(
+    max_examples=40, stateful_step_count=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
+TestBroker = BrokerMachine.TestCase
+TestBroker.settings = FEWER
+TestRemoteBroker = RemoteMachine.TestCase
+TestRemoteBroker.settings = settings(FEWER, max_examples=20)

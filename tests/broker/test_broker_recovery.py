@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlengine.broker import skimming
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import CorruptSegment, UnknownFormat
 from tests.support import PATIENCE_S
@@ -74,7 +75,11 @@ def test_a_flipped_bit_cuts_the_last_batch_and_is_an_error_anywhere_else(folder:
         assert path.read_bytes() == damaged
 
 
-def test_damage_in_an_older_segment_is_an_error_when_it_is_read(folder: Path) -> None:
+@pytest.mark.parametrize("few", [1, skimming.FEW])
+def test_damage_in_an_older_segment_is_an_error_when_it_is_read(
+    folder: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skimming, "FEW", few)
     broker = EmbeddedBroker(folder, segment_bytes=300)
     broker.create_topic("t")
     for number in range(40):

@@ -74,6 +74,37 @@ def test_what_was_read_outlives_file_and_broker(folder: Path) -> None:
     assert records.values.to_pylist() == [b"stays"]
 
 
+def test_many_small_batches_are_read_together_as_they_are_one_by_one(folder: Path) -> None:
+    broker = EmbeddedBroker(folder, segment_bytes=20_000)
+    broker.create_topic("t")
+    values, times, number = [], [], 0
+    while len(values) < 2000:
+        rows = [b"%d" % (len(values) + row) * (number % 7) for row in range(1 + number % 3)]
+        writer = {"writer": "w" * (number % 9 + 1), "epoch": number} if number % 4 == 0 else {}
+        broker.append("t", 0, rows, timestamp_ms=number, **writer)  # type: ignore[arg-type]
+        if number % 50 == 0:
+            broker.append("t", 0, [], timestamp_ms=0, writer="empty", epoch=number)
+        values += rows
+        times += [number] * len(rows)
+        number += 1
+    for limits in ({}, {"max_records": 100}, {"max_bytes": 700}, {"max_records": 61, "max_bytes": 300}):
+        offset, got = 0, 0
+        while offset < len(values):
+            records = read(broker, offset, **limits)
+            behind = offset + records.num_rows
+            assert (records.first_offset, records.next_offset) == (offset, behind)
+            assert records.values.to_pylist() == values[offset:behind]
+            assert records.timestamps.tolist() == times[offset:behind]
+            assert records.offsets.tolist() == list(range(offset, behind))
+            assert records.num_rows <= limits.get("max_records", 10_000)
+            assert records.num_rows == 1 or records.values.nbytes - 4 * (behind - offset + 1) <= limits.get(
+                "max_bytes", 1 << 30
+            )
+            offset, got = behind, got + 1
+        assert got < 400
+    broker.close()
+
+
 def test_one_batch_is_read_without_a_copy(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     broker.append("t", 0, [b"x" * 1000] * 1000, timestamp_ms=0)
