@@ -58,8 +58,8 @@ def limit_in(settings: Mapping[str, str]) -> int:
 
 def footprint(executor: EmbeddedExecutor, graph: Graph, job: str | None = None) -> Iterator[OperationState]:
     """What the operations of a graph keep, or those of one job, in the order of the plan (in the graph's thread)."""
-    nodes = graph.in_order if job is None else [graph.nodes[i] for i in graph.jobs.get(job, ())]
-    for node in nodes:
+    names = executor.births() if job is None else graph.jobs.get(job, ())
+    for node in sorted((graph.nodes[n] for n in names), key=lambda n: n.rank):
         tables = executor.tables_of(node.id)
         if tables:
             sizes = tuple(TableSize(n, t.layout, len(t), t.bytes) for n, t in tables.items())

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.config import Config
+from sqlengine.durability import Checkpoints
 from sqlengine.engine import Engine
 from sqlengine.executors.savepoint_files import Savepoint
 from sqlengine.jobs import JobState
@@ -31,9 +32,9 @@ WITH ('connector' = 'topic', 'topic' = 'per_host', 'format' = 'json', 'upsert' =
 TOPICS = ("alerts", "totals", "per_host")
 
 
-def live(folder: Path, batches: int, seed: int | None, say: int) -> None:
+def live(folder: Path, batches: int, seed: int | None, store: Checkpoints, say: int) -> None:
     """One life. `seed` decides when which job is stopped and goes on; None disturbs nothing."""
-    engine = Engine(Config(data=folder, rows_per_read=64, checkpoint_ms=50, checkpoint_rows=500))
+    engine = Engine(Config(data=folder, rows_per_read=64, checkpoint_ms=50, checkpoint_rows=500, checkpoints=store))
     for name in ("events", *TOPICS):
         engine.broker.create_topic(name, if_not_exists=True)
     engine.submit("tables", TABLES.replace("{folder}", str(folder)) + COUNTS)
@@ -77,7 +78,7 @@ def wait_until_read(engine: Engine, records: int) -> None:
         time.sleep(0.01)
 
 
-def one_life(folder: Path, batches: int, seed: int | None, kill_after_s: float | None) -> bool:
+def one_life(folder: Path, batches: int, seed: int | None, store: Checkpoints, kill_after_s: float | None) -> bool:
     """A life in a forked child; True when it ended by itself."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -85,7 +86,7 @@ def one_life(folder: Path, batches: int, seed: int | None, kill_after_s: float |
         code = 1
         try:
             os.close(reading)
-            live(folder, batches, seed, writing)
+            live(folder, batches, seed, store, writing)
             code = 0
         except BaseException:  # noqa: BLE001  the child ends here, and says why
             traceback.print_exc()
@@ -115,14 +116,14 @@ def outputs(folder: Path) -> dict[str, list[bytes]]:
     return found
 
 
-def run(folder: Path, kills: int, batches: int, seed: int) -> int:
+def run(folder: Path, kills: int, batches: int, seed: int, store: Checkpoints) -> int:
     """Kills lives until one ends by itself or enough were killed, compares, and gives the kills."""
     moments = random.Random(seed)
     done = 0
-    while done < kills and not one_life(folder / "killed", batches, seed + done, moments.uniform(0.0, 0.4)):
+    while done < kills and not one_life(folder / "killed", batches, seed + done, store, moments.uniform(0.0, 0.4)):
         done += 1
-    one_life(folder / "killed", batches, seed + 1000, None)
-    one_life(folder / "quiet", batches, None, None)
+    one_life(folder / "killed", batches, seed + 1000, store, None)
+    one_life(folder / "quiet", batches, None, store, None)
     ours, quiet = outputs(folder / "killed"), outputs(folder / "quiet")
     wanted = [n for n in range(batches * EVENTS_PER_BATCH) if int(str(event(n)["amount"])) > 3]
     assert len(ours["alerts"]) == len(wanted), (len(ours["alerts"]), len(wanted))
@@ -138,4 +139,5 @@ def last_by_host(records: list[bytes]) -> dict[bytes, bytes]:
 
 
 if __name__ == "__main__":
-    print(run(Path(sys.argv[1]), *map(int, sys.argv[2:])))
+    wanted: Checkpoints = "topic" if sys.argv[5] == "topic" else "rocksdb"
+    print(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), wanted))
