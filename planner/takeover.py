@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from parser.errors import OptionError
-from planner.logical import LogicalPlan
+from planner.logical import LogicalPlan, WindowAssign
 from planner.scalar import digest_of
 
 JOB_STATE = "job.state"
@@ -78,8 +78,19 @@ def operation_of(plan: LogicalPlan, node: str, identity: str) -> Operation:
     below: dict[str, str] = {}
     for source in plan.inputs:
         _note(source, below)
-    meaning = digest_of(type(plan).__name__, *plan.parameters)
+    meaning = digest_of(type(plan).__name__, *plan.parameters, *_windows(plan))
     return Operation(node, identity, name_of(plan), type(plan).__name__, meaning, below)
+
+
+def _windows(plan: LogicalPlan) -> list[str]:
+    """The windows into which rows are put that come to the operation: state knows them by their ends alone."""
+    found: list[str] = []
+    for source in plan.inputs:
+        if isinstance(source, WindowAssign):
+            found += source.parameters
+        if not source.stateful:
+            found += _windows(source)
+    return found
 
 
 def name_of(plan: LogicalPlan) -> str:
@@ -142,8 +153,8 @@ def _reset(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: O
 
 def _change(old: Operation, new: Operation) -> str:
     """What is different, in words: the operation itself, or what comes first below it."""
-    if old.meaning != new.meaning:
-        return f"it was '{old.name}'" if old.name != new.name else "what it says has changed"
+    if old.meaning != new.meaning and old.name != new.name:
+        return f"it was '{old.name}'"
     came = next((name for digest, name in new.below.items() if digest not in old.below), None)
     went = next((name for digest, name in old.below.items() if digest not in new.below), None)
     if came is None and went is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rules.block import Leaves, build_block, plan_block
 from rules.block_matcher import BlockMatcher, Found, OpaqueOf, RuleTable
-from rules.cache import Slots, SlotStore
+from rules.cache import NULL_SLOT, Slots, SlotStore
 from rules.columns import Columns, Mask
 from rules.counters import Counters
 from rules.formula import Formulas
@@ -55,18 +55,22 @@ class Part:
     def match(self, columns: Columns, num_rows: int, alive: Mask | None, opaque: OpaqueOf | None) -> list[Found]:
         """`alive[rule]` is False for rules that were removed (None: all are there). Rows are those of the batch."""
         mark = len(self._store)
-        slots, unused = self._slots(columns, num_rows)
+        slots, unused = self._slots(columns, num_rows, rules_are_gone=alive is not None)
         found: list[Found] = []
         for start in range(0, num_rows, _BLOCK_ROWS):
             self._match_rows(slots[:, start : start + _BLOCK_ROWS], start, alive, opaque, found)
         self._tidy(mark, unused)
         return found
 
-    def _slots(self, columns: Columns, num_rows: int) -> tuple[Slots, int]:
-        """The slots of all groups, and how many new ones are of no use later. Counts old ones that are no more."""
+    def _slots(self, columns: Columns, num_rows: int, *, rules_are_gone: bool) -> tuple[Slots, int]:
+        """The slots of all groups, and how many new ones are of no use later. Counts old ones that are no more. Where rules
+        were removed, nobody may read a column any more that only they have read: to them it is NULL."""
         slots = np.empty((len(self._groups), num_rows), np.int32)
         unused = 0
         for number, group in enumerate(self._groups):
+            if rules_are_gone and group.variable.field not in columns.arrays:
+                slots[number] = NULL_SLOT
+                continue
             slots[number], lost = group.slots(columns, self._store)
             unused += lost.new
             self._garbage += lost.old

@@ -105,6 +105,19 @@ def test_state_that_cannot_be_read_is_reset_though_it_should_be_kept(engine: Eng
     engine.close()
 
 
+def test_windows_of_another_size_are_not_kept(engine: Engine) -> None:
+    text = """CREATE TEMPORARY TABLE nowhere (t TIMESTAMP(3), n BIGINT) WITH ('connector' = 'blackhole');
+INSERT INTO nowhere SELECT window_start, COUNT(*)
+FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '{}' SECOND)) WHERE id > {} GROUP BY window_start, window_end"""
+    engine.submit("a", text.format(1, 0))
+    keep = "SET 'job.state' = 'keep';"
+    assert told(engine, keep + text.format(1, 5))[0][1] == "kept"
+    (outcome, reason) = told(engine, keep + text.format(2, 0))[0][1:]
+    assert outcome == "reset"
+    assert "TUMBLE(ts, 1000 ms)' is now 'WindowAssign TUMBLE(ts, 2000 ms)'" in reason
+    engine.close()
+
+
 def test_a_job_that_shared_its_state_takes_a_copy(engine: Engine) -> None:
     texts = {n: JobText(n, COUNT.format(0).replace("INTO a", f"INTO {n}")) for n in ("a", "b")}
     engine.change(Request(Origin.SDK, texts))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sqlengine.changes import Request
 from sqlengine.jobs import JobState, Origin
 from sqlengine.planning import JobText
@@ -74,4 +76,28 @@ def test_the_job_log_does_not_grow_with_every_start_and_stop(tmp_path: Path) -> 
     assert records is not None
     kept = [key for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True) if value]
     assert sorted(kept) == [b"job:a", b"job:tables", b"version:a@1", b"version:tables@1"]
+    engine.close()
+
+
+@pytest.mark.parametrize("only", ["host = 'h1'", "host LIKE '%1%'", "host IS NOT NULL", "ms > 5", "UPPER(host) = 'H1'"])
+def test_a_rule_that_alone_read_a_column_leaves_the_others_alone(tmp_path: Path, only: str) -> None:
+    """After a restart both are compiled as one, and the column is read no more."""
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS)
+    engine.submit("a", "INSERT INTO outs SELECT 'a', id FROM events WHERE id > 3")
+    engine.submit("b", f"INSERT INTO outs SELECT 'b', id FROM events WHERE {only}")
+    append(engine, 4)
+    step(engine)
+    engine.close()
+    engine = open_engine(tmp_path)
+    append(engine, 5)
+    step(engine)
+    engine.remove("b")
+    append(engine, 2, 6, 7)
+    step(engine)
+    assert of_job(engine, "a") == [4, 5, 6, 7]
+    engine.submit("b", f"INSERT INTO outs SELECT 'b', id FROM events WHERE {only}")
+    append(engine, 10)
+    step(engine)
+    assert (of_job(engine, "a")[4:], of_job(engine, "b")[-1]) == ([10], 10)
     engine.close()
