@@ -59,7 +59,7 @@ def run(folder: Path, times: list[int], query: str, rows: int) -> tuple[list[lis
 
 @pytest.mark.parametrize("name", [*COUNTED, *LISTED])
 @given(times=TIMES)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_every_row_is_taken_or_late(name: str, times: list[int], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("late")
     query = COUNTED.get(name) or LISTED[name]
