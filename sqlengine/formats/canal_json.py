@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import msgspec
 
-from parser.types import INT, STRING, DataType, Schema, array, map_of, timestamp_ltz
-from sqlengine.batch import RowKind
-from sqlengine.formats.base import Decoder, Encoder, Option
+from parser.types import INT, STRING, DataType, array, map_of, timestamp_ltz
+from sqlengine.formats.base import Option
 from sqlengine.formats.changes import (
     AFTER,
-    ALL_KINDS,
     BEFORE,
     DELETE,
     INSERT,
     NULL,
     OPTIONS,
     BadChange,
-    ChangeDecoder,
-    ChangeEncoder,
+    ChangeFormat,
     Envelope,
     Images,
-    Metadata,
+    Record,
     field_of,
-    json_decoder,
-    json_encoder,
     with_old,
 )
 from sqlengine.formats.registry import format_
@@ -45,12 +40,10 @@ _decoder = msgspec.json.Decoder(_Change | None)
 
 
 @format_("canal-json")
-class CanalJsonFormat:
+class CanalJsonFormat(ChangeFormat):
     """Flink's. 'database.include' and 'table.include' are regular expressions for the whole name."""
 
     name: ClassVar[str] = "canal-json"
-    line_separated: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[RowKind]] = ALL_KINDS
     options: ClassVar[Mapping[str, Option]] = {
         "database.include": Option(doc="records of these databases only, a regular expression"),
         "table.include": Option(doc="records of these tables only, a regular expression"),
@@ -65,17 +58,10 @@ class CanalJsonFormat:
         "event-timestamp": timestamp_ltz(3),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
-        return self.decoder_with((), schema, options, columns)
+    def places(self, values: Mapping[str, object]) -> Mapping[str, Callable[[Record], object]]:
+        return _PLACES
 
-    def decoder_with(
-        self,
-        metadata: Sequence[str],
-        schema: Schema,
-        options: Mapping[str, str],
-        columns: Sequence[str] | None = None,
-    ) -> Decoder:
-        inner, values = json_decoder(self.name, self.options, schema, options, columns)
+    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
         database, table = (_pattern(values[f"{name}.include"]) for name in ("database", "table"))
 
         def read(record: bytes) -> Images:
@@ -84,12 +70,10 @@ class CanalJsonFormat:
                 return []
             return _images(change)
 
-        wanted = [Metadata(self.metadata[key], _PLACES[key]) for key in metadata]
-        return ChangeDecoder(inner, read, wanted, lenient=bool(values["ignore-parse-errors"]))
+        return read
 
-    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
-        inner = json_encoder(self.name, self.options, schema, options)
-        return ChangeEncoder(inner, Envelope(('{"data":[', '],"type":"INSERT"}'), ('{"data":[', '],"type":"DELETE"}')))
+    def envelope(self, options: Mapping[str, str]) -> Envelope:
+        return Envelope(('{"data":[', '],"type":"INSERT"}'), ('{"data":[', '],"type":"DELETE"}'))
 
 
 _PLACES: Mapping[str, Callable[[Mapping[str, object]], object]] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -169,22 +169,49 @@ class ChangeEncoder:
         return pc.binary_join_element_wise(sides[0], rows, sides[1], pa.scalar(b""))
 
 
-def json_decoder(
-    owner: str,
-    declared: Mapping[str, Option],
-    schema: Schema,
-    options: Mapping[str, str],
-    columns: Sequence[str] | None,
-) -> tuple[Decoder, dict[str, object]]:
-    """What reads the rows of records, and the values of all options. PlanError for a bad one."""
-    values = parse_options(options, declared, f"format '{owner}'")
-    return _JSON.decoder(schema, _passed_on(options), columns), values
+class ChangeFormat:
+    """A format whose records are JSON objects that tell of rows that come and go. A subclass says how they do; the rows
+    themselves are read and written as those of 'json'."""
 
+    name: ClassVar[str]
+    line_separated: ClassVar[bool] = True
+    kinds: ClassVar[frozenset[RowKind]] = ALL_KINDS
+    options: ClassVar[Mapping[str, Option]] = OPTIONS
+    metadata: ClassVar[Mapping[str, DataType]]
 
-def json_encoder(owner: str, declared: Mapping[str, Option], schema: Schema, options: Mapping[str, str]) -> Encoder:
-    """What writes the rows of records."""
-    parse_options(options, declared, f"format '{owner}'")
-    return _JSON.encoder(schema, _passed_on(options))
+    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+        return self.decoder_with((), schema, options, columns)
+
+    def decoder_with(
+        self,
+        metadata: Sequence[str],
+        schema: Schema,
+        options: Mapping[str, str],
+        columns: Sequence[str] | None = None,
+    ) -> Decoder:
+        """PlanError for a bad option."""
+        values = parse_options(options, self.options, f"format '{self.name}'")
+        inner = _JSON.decoder(schema, _passed_on(options), columns)
+        places = self.places(values)
+        wanted = [Metadata(self.metadata[key], places[key]) for key in metadata]
+        return ChangeDecoder(inner, self.reader(values), wanted, lenient=bool(values["ignore-parse-errors"]))
+
+    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
+        """PlanError for a bad option."""
+        parse_options(options, self.options, f"format '{self.name}'")
+        return ChangeEncoder(_JSON.encoder(schema, _passed_on(options)), self.envelope(options))
+
+    def places(self, values: Mapping[str, object]) -> Mapping[str, Callable[[Record], object]]:
+        """Where each column of metadata stands in a record, by the values of the options."""
+        raise NotImplementedError
+
+    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+        """What tells the rows of a record."""
+        raise NotImplementedError
+
+    def envelope(self, options: Mapping[str, str]) -> Envelope:
+        """What is written around rows."""
+        raise NotImplementedError
 
 
 def skips_nulls(options: Mapping[str, str]) -> bool:

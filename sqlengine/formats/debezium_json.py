@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import msgspec
 
 from parser.errors import PlanError
 from parser.types import STRING, DataType, Schema, map_of, timestamp_ltz
-from sqlengine.batch import RowKind
-from sqlengine.formats.base import Decoder, Encoder, Option
+from sqlengine.formats.base import Encoder, Option
 from sqlengine.formats.changes import (
     AFTER,
-    ALL_KINDS,
     BEFORE,
     DELETE,
     INSERT,
     NULL,
     OPTIONS,
     BadChange,
-    ChangeDecoder,
-    ChangeEncoder,
+    ChangeFormat,
     Envelope,
     Images,
-    Metadata,
+    Record,
     field_of,
-    json_decoder,
-    json_encoder,
     skips_nulls,
     text_of,
 )
@@ -52,12 +47,10 @@ _with_schema = msgspec.json.Decoder(_WithSchema | None)
 
 
 @format_("debezium-json")
-class DebeziumJsonFormat:
+class DebeziumJsonFormat(ChangeFormat):
     """Flink's. A record that is null, as behind a deletion, gives nothing."""
 
     name: ClassVar[str] = "debezium-json"
-    line_separated: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[RowKind]] = ALL_KINDS
     options: ClassVar[Mapping[str, Option]] = {
         "schema-include": Option(boolean, default="false", doc="records are {schema, payload}"),
         **OPTIONS,
@@ -72,20 +65,9 @@ class DebeziumJsonFormat:
         "source.properties": map_of(STRING, STRING),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
-        return self.decoder_with((), schema, options, columns)
-
-    def decoder_with(
-        self,
-        metadata: Sequence[str],
-        schema: Schema,
-        options: Mapping[str, str],
-        columns: Sequence[str] | None = None,
-    ) -> Decoder:
-        inner, values = json_decoder(self.name, self.options, schema, options, columns)
-        nested = bool(values["schema-include"])
-        path = ("payload",) if nested else ()
-        places = {
+    def places(self, values: Mapping[str, object]) -> Mapping[str, Callable[[Record], object]]:
+        path = ("payload",) if values["schema-include"] else ()
+        return {
             "schema": text_of("schema"),
             "ingestion-timestamp": field_of(*path, "ts_ms"),
             "source.timestamp": field_of(*path, "source", "ts_ms"),
@@ -94,18 +76,19 @@ class DebeziumJsonFormat:
             "source.table": field_of(*path, "source", "table"),
             "source.properties": field_of(*path, "source"),
         }
-        read = _read_with_schema if nested else _read
-        wanted = [Metadata(self.metadata[key], places[key]) for key in metadata]
-        return ChangeDecoder(inner, read, wanted, lenient=bool(values["ignore-parse-errors"]))
+
+    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+        return _read_with_schema if values["schema-include"] else _read
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         """PlanError with 'schema-include': records are written without their schema."""
         if boolean(options.get("schema-include", "false")):
             raise PlanError("format 'debezium-json' cannot write with 'schema-include'", hint="leave the option out")
-        inner = json_encoder(self.name, self.options, schema, options)
+        return super().encoder(schema, options)
+
+    def envelope(self, options: Mapping[str, str]) -> Envelope:
         before, after = ("", "") if skips_nulls(options) else ('"before":null,', '"after":null,')
-        added, taken = (f'{{{before}"after":', ',"op":"c"}'), ('{"before":', f',{after}"op":"d"}}')
-        return ChangeEncoder(inner, Envelope(added, taken))
+        return Envelope((f'{{{before}"after":', ',"op":"c"}'), ('{"before":', f',{after}"op":"d"}}'))
 
 
 def _read_with_schema(record: bytes) -> Images:

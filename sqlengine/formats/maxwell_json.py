@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import msgspec
 
-from parser.types import STRING, DataType, Schema, array, timestamp_ltz
-from sqlengine.batch import RowKind
-from sqlengine.formats.base import Decoder, Encoder, Option
+from parser.types import STRING, DataType, array, timestamp_ltz
 from sqlengine.formats.changes import (
     AFTER,
-    ALL_KINDS,
     BEFORE,
     DELETE,
     INSERT,
     NULL,
-    OPTIONS,
     BadChange,
-    ChangeDecoder,
-    ChangeEncoder,
+    ChangeFormat,
     Envelope,
     Images,
-    Metadata,
+    Record,
     field_of,
-    json_decoder,
-    json_encoder,
     with_old,
 )
 from sqlengine.formats.registry import format_
@@ -44,13 +37,10 @@ _decoder = msgspec.json.Decoder(_Change | None)
 
 
 @format_("maxwell-json")
-class MaxwellJsonFormat:
+class MaxwellJsonFormat(ChangeFormat):
     """Flink's."""
 
     name: ClassVar[str] = "maxwell-json"
-    line_separated: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[RowKind]] = ALL_KINDS
-    options: ClassVar[Mapping[str, Option]] = OPTIONS
     metadata: ClassVar[Mapping[str, DataType]] = {
         "database": STRING,
         "table": STRING,
@@ -58,24 +48,15 @@ class MaxwellJsonFormat:
         "ingestion-timestamp": timestamp_ltz(3),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
-        return self.decoder_with((), schema, options, columns)
-
-    def decoder_with(
-        self,
-        metadata: Sequence[str],
-        schema: Schema,
-        options: Mapping[str, str],
-        columns: Sequence[str] | None = None,
-    ) -> Decoder:
-        inner, values = json_decoder(self.name, self.options, schema, options, columns)
+    def places(self, values: Mapping[str, object]) -> Mapping[str, Callable[[Record], object]]:
         names = {"primary-key-columns": "primary_key_columns", "ingestion-timestamp": "ts"}
-        wanted = [Metadata(self.metadata[key], field_of(names.get(key, key))) for key in metadata]
-        return ChangeDecoder(inner, _read, wanted, lenient=bool(values["ignore-parse-errors"]))
+        return {key: field_of(names.get(key, key)) for key in self.metadata}
 
-    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
-        inner = json_encoder(self.name, self.options, schema, options)
-        return ChangeEncoder(inner, Envelope(('{"data":', ',"type":"insert"}'), ('{"data":', ',"type":"delete"}')))
+    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+        return _read
+
+    def envelope(self, options: Mapping[str, str]) -> Envelope:
+        return Envelope(('{"data":', ',"type":"insert"}'), ('{"data":', ',"type":"delete"}'))
 
 
 def _read(record: bytes) -> Images:

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from parser.types import STRING, DataType, Schema, array, timestamp_ltz
-from sqlengine.batch import RowKind
-from sqlengine.formats.base import Decoder, Encoder, Option
+from parser.types import STRING, DataType, array, timestamp_ltz
 from sqlengine.formats.changes import (
     AFTER,
-    ALL_KINDS,
     BEFORE,
     DELETE,
     INSERT,
     NULL,
-    OPTIONS,
     BadChange,
-    ChangeDecoder,
-    ChangeEncoder,
+    ChangeFormat,
     Envelope,
     Images,
-    Metadata,
     Record,
     field_of,
-    json_decoder,
-    json_encoder,
     skips_nulls,
 )
 from sqlengine.formats.registry import format_
@@ -46,13 +38,10 @@ _decoder = msgspec.json.Decoder(_Change | None)
 
 
 @format_("ogg-json")
-class OggJsonFormat:
+class OggJsonFormat(ChangeFormat):
     """Flink's."""
 
     name: ClassVar[str] = "ogg-json"
-    line_separated: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[RowKind]] = ALL_KINDS
-    options: ClassVar[Mapping[str, Option]] = OPTIONS
     metadata: ClassVar[Mapping[str, DataType]] = {
         "table": STRING,
         "primary-keys": array(STRING),
@@ -60,31 +49,20 @@ class OggJsonFormat:
         "ingestion-timestamp": timestamp_ltz(6),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
-        return self.decoder_with((), schema, options, columns)
-
-    def decoder_with(
-        self,
-        metadata: Sequence[str],
-        schema: Schema,
-        options: Mapping[str, str],
-        columns: Sequence[str] | None = None,
-    ) -> Decoder:
-        inner, values = json_decoder(self.name, self.options, schema, options, columns)
-        places = {
+    def places(self, values: Mapping[str, object]) -> Mapping[str, Callable[[Record], object]]:
+        return {
             "table": field_of("table"),
             "primary-keys": field_of("primary_keys"),
             "event-timestamp": lambda record: _moment(record, "op_ts"),
             "ingestion-timestamp": lambda record: _moment(record, "current_ts"),
         }
-        wanted = [Metadata(self.metadata[key], places[key]) for key in metadata]
-        return ChangeDecoder(inner, _read, wanted, lenient=bool(values["ignore-parse-errors"]))
 
-    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
-        inner = json_encoder(self.name, self.options, schema, options)
+    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+        return _read
+
+    def envelope(self, options: Mapping[str, str]) -> Envelope:
         before, after = ("", "") if skips_nulls(options) else ('"before":null,', '"after":null,')
-        added, taken = (f'{{{before}"after":', ',"op_type":"I"}'), ('{"before":', f',{after}"op_type":"D"}}')
-        return ChangeEncoder(inner, Envelope(added, taken))
+        return Envelope((f'{{{before}"after":', ',"op_type":"I"}'), ('{"before":', f',{after}"op_type":"D"}}'))
 
 
 def _moment(record: Record, name: str) -> object:
