@@ -13,8 +13,9 @@ from planner.logical.expand import Expand
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
 from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
+from planner.logical.over import Frame, Over, OverCall
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
-from planner.logical.ranks import Frame, Materialize, Over, OverCall, Rank, SortKey, TemporalSort
+from planner.logical.ranks import Materialize, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
-from parser.errors import Position
-from parser.types import BIGINT, Column, DataType, Schema
+from parser.types import BIGINT, Column, Schema
 from planner.changelog import Changes
 from planner.logical.movement import Movement
 from planner.logical.node import Names, OneInput, Stateful, keys_within
@@ -214,102 +213,3 @@ class Materialize(OneInput, Stateful):
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         return self.input.upsert_keys
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The rows that an OVER call sees: from `preceding` rows (ROWS) or so much in the order (RANGE; ms of time) before the
-    current one to `following` behind it. None: all there are on that side; negative: on the other side. Streams see
-    nothing of what follows."""
-
-    is_rows: bool = False
-    preceding: int | None = None
-    following: int | None = 0
-
-    def __str__(self) -> str:
-        start = "UNBOUNDED" if self.preceding is None else str(self.preceding)
-        end = "UNBOUNDED" if self.following is None else str(self.following)
-        to = "" if self.following == 0 else f" TO {end} FOLLOWING"
-        return f"{'ROWS' if self.is_rows else 'RANGE'} {start} PRECEDING{to}"
-
-
-@dataclass(frozen=True)
-class OverCall:
-    """One function over the frame. `arguments` are the input's columns that it reads, `constants` what stands as a literal
-    in the text (the offset of LAG, the N of NTILE); `name` and `type` are those of the result column."""
-
-    name: str
-    function: str
-    arguments: tuple[str, ...]
-    type: DataType
-    argument_type: DataType | None = None
-    constants: tuple[int, ...] = ()
-
-    def __str__(self) -> str:
-        args = ", ".join((*self.arguments, *map(str, self.constants)))
-        return f"{self.function}({args}) AS {self.name}"
-
-
-@dataclass(frozen=True)
-class Over(OneInput, Stateful):
-    """Each row with the values of `calls` over the rows of its `partition` up to it in the order of `order`, within
-    `frame`. Output: the input's columns, then those of the calls. `at_end`: rows come out at the end of input, and may
-    see those that follow them."""
-
-    whole: ClassVar[bool] = True
-
-    partition: tuple[str, ...]
-    order: tuple[SortKey, ...]
-    frame: Frame
-    calls: tuple[OverCall, ...]
-    position: Position | None = field(default=None, compare=False, repr=False)
-    at_end: bool = False
-
-    @cached_property
-    def schema(self) -> Schema:
-        return Schema((*self.input.schema.columns, *(Column(c.name, c.type) for c in self.calls)))
-
-    @property
-    def label(self) -> str:
-        by = f"PARTITION BY {', '.join(self.partition)} " if self.partition else ""
-        order = f"ORDER BY {', '.join(map(str, self.order))} " if self.order else ""
-        return f"{', '.join(map(str, self.calls))} OVER ({by}{order}{self.frame})"
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        calls = (f"{c} {c.type}" for c in self.calls)
-        end = ("at end",) if self.at_end else ()
-        return (*self.partition, "|", *map(str, self.order), "|", str(self.frame), "|", *calls, *end)
-
-    @property
-    def in_time(self) -> bool:
-        """Whether the order is a time attribute, so that no row comes between others that have left."""
-        kinds = [self.input.schema.type(k.column) for k in self.order]
-        return len(kinds) == 1 and (kinds[0].is_rowtime or kinds[0].is_proctime)
-
-    @property
-    def drops_late(self) -> bool:
-        return self.in_time and not self.at_end and self.input.schema.type(self.order[0].column).is_rowtime
-
-    @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE if self.in_time or self.at_end else Changes.ALL
-
-    @property
-    def functions(self) -> frozenset[str]:
-        return frozenset(c.function for c in self.calls)
-
-    def pruned(self, wanted: Names) -> Self:
-        return replace(self, calls=tuple(c for c in self.calls if c.name in wanted))
-
-    def reads(self, outputs: Names, port: int) -> Names:
-        own = {c.name for c in self.calls}
-        keys = {*self.partition, *(k.column for k in self.order)}
-        return (outputs - own) | keys | {a for c in self.calls for a in c.arguments}
-
-    def exchange(self, port: int) -> tuple[str, ...]:
-        return self.partition
-
-    @cached_property
-    def upsert_keys(self) -> tuple[Names, ...]:
-        return keys_within(self.input.upsert_keys, frozenset(self.partition))
