@@ -12,6 +12,7 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.executors.checkpoints import LAYOUT
 from sqlengine.state import store as stores
 from sqlengine.state.store import RocksStore
 from sqlengine.state.table import METADATA_KEY
@@ -56,7 +57,10 @@ CASES = {
     "epoch": (record("_epochs", b"main"), "an epoch record has format 99, this version reads 1"),
     "store": (head(lambda a: a.update(format=99)), "has format 99, this version reads 1"),
     "checkpoint": (head(lambda a: a["position"].update(format=2)), "a checkpoint has format 2, this version reads 3"),
-    "layout": (head(lambda a: a["position"].update(layout=1)), "a checkpoint has layout 1, this version reads 2"),
+    "layout": (
+        head(lambda a: a["position"].update(layout=1)),
+        f"a checkpoint has layout 1, this version reads {LAYOUT}",
+    ),
     "table": (head(without_a_table), "/groups' is not stored"),
 }
 
