@@ -62,8 +62,10 @@ def run() -> Section:
         [
             "The bare disk checks, indexes and numbers nothing: it is what no log can pass.",
             "Catching up: a reader goes through all that is there, again and again, while another waits for what comes.",
-            f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1, rates of wall time are lower bounds, "
-            "times upper ones, and rates of CPU time what to compare.",
+            (
+                f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1, rates of wall time are lower bounds, "
+                "times upper ones, and rates of CPU time what to compare."
+            ),
         ],
     )
 
