@@ -10,103 +10,11 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
-from typing import TypeAlias
 
 from sqlengine.disk import Data
+from tests.simulation.files import File, Folder, Names, Node, copied, write
 from tests.simulation.world import Death, World
-
-
-@dataclass(eq=False)
-class File:
-    """`unsynced`: what was done since the last sync, as (position, bytes), or (size, None) where it was cut."""
-
-    data: bytearray = field(default_factory=bytearray)
-    durable: bytearray = field(default_factory=bytearray)
-    unsynced: list[tuple[int, bytes | None]] = field(default_factory=list)
-    named: bool = True
-    locked: int | None = None
-
-    def write(self, position: int, data: bytes) -> None:
-        _write(self.data, position, data)
-        self.unsynced.append((position, data))
-
-    def cut(self, size: int) -> None:
-        _write(self.data, size, None)
-        self.unsynced.append((size, None))
-
-    def sync(self) -> None:
-        for change in self.unsynced:
-            _write(self.durable, *change)
-        self.unsynced.clear()
-
-
-def _write(data: bytearray, position: int, written: bytes | None) -> None:
-    if written == b"":
-        return
-    if len(data) < position:
-        data.extend(bytes(position - len(data)))
-    if written is None:
-        del data[position:]
-    else:
-        data[position : position + len(written)] = written
-
-
-@dataclass(eq=False)
-class Folder:
-    entries: dict[str, Node] = field(default_factory=dict)
-    durable: dict[str, Node] = field(default_factory=dict)
-
-
-Node: TypeAlias = "File | Folder"
-# What a name in a folder is from now on (None: nothing). What moves are two of them, and durable as one.
-Renaming: TypeAlias = "tuple[tuple[Folder, str, Node | None], ...]"
-
-
-def _apply(renaming: Renaming, *, durable: bool) -> None:
-    for folder, name, node in renaming:
-        entries = folder.durable if durable else folder.entries
-        if node is None:
-            entries.pop(name, None)
-        else:
-            entries[name] = node
-
-
-class Names:
-    """Changes of names that are not synced, in order. Those of a folder become durable in order."""
-
-    def __init__(self) -> None:
-        self._unsynced: list[Renaming] = []
-
-    def change(self, *renaming: tuple[Folder, str, Node | None]) -> None:
-        _apply(renaming, durable=False)
-        self._unsynced.append(renaming)
-
-    def sync(self, folder: Folder) -> None:
-        """Those of the folder, and with what has moved those of other folders before it."""
-        wanted, kept = {folder}, []
-        for renaming in reversed(self._unsynced):
-            folders = {f for f, _, _ in renaming}
-            if folders & wanted:
-                wanted |= folders
-                kept.append(renaming)
-        for renaming in reversed(kept):
-            _apply(renaming, durable=True)
-        self._unsynced = [r for r in self._unsynced if r not in kept]
-
-    def lose(self, chance: Random) -> None:
-        """Of each folder the last ones, by chance."""
-        lost: set[Folder] = set()
-        often = chance.choice((0.0, 0.1, 0.5, 1.0))
-        for renaming in self._unsynced:
-            folders = {f for f, _, _ in renaming}
-            if folders & lost or chance.random() < often:
-                lost |= folders
-            else:
-                _apply(renaming, durable=True)
-        self._unsynced.clear()
 
 
 class SimulatedDisk:
@@ -127,7 +35,7 @@ class SimulatedDisk:
     def copy(self, world: World) -> SimulatedDisk:
         """All that is on it, for another process that does not die."""
         disk = SimulatedDisk(world, self._owner, lambda: False)
-        disk.root = _copied(self.root)
+        disk.root = copied(self.root)
         return disk
 
     # ---- the end of a process, and of power --------------------------------------------------------------------
@@ -164,7 +72,7 @@ class SimulatedDisk:
                 position, data = kept.pop()
                 kept.append((position, (data or b"")[: chance.randint(0, len(data or b""))]))
             for change in kept:
-                _write(file.durable, *change)
+                write(file.durable, *change)
             file.unsynced.clear()
         file.data = bytearray(file.durable)
 
@@ -363,13 +271,6 @@ class SimulatedDisk:
 
     def random(self, size: int) -> bytes:
         return self._world.chance.randbytes(size)
-
-
-def _copied(folder: Folder) -> Folder:
-    made = Folder()
-    for name, node in folder.entries.items():
-        made.entries[name] = _copied(node) if isinstance(node, Folder) else File(bytearray(node.data))
-    return made
 
 
 def _error(number: int) -> OSError:
