@@ -33,11 +33,13 @@ class Met:
             print(f"{count:>8} {fault}")
         share = self.kills[IN_AN_EPOCH] / max(1, self.kills.total())
         print(f"{self.kills.total():>8} kills, {share:.0%} inside an epoch: {dict(self.kills.most_common())}")
-        print(f"{self.lives} lives, {1000 * self.cpu_s / self.lives:.0f} ms of CPU each, {len(self.failures)} failed")
+        print(
+            f"{self.lives} lives, {1000 * self.cpu_s / max(1, self.lives):.0f} ms of CPU each, {len(self.failures)} failed"
+        )
 
 
 def run(seeds: Iterable[int], *, tell: bool = False) -> Met:
-    """Lives, one after the other; with `tell`, each that fails is printed at once."""
+    """Lives, one after the other; with `tell`, each that fails is printed at once, and Ctrl+C ends it with what there is."""
     met, began = Met(), time.process_time()
     logging.disable(logging.CRITICAL)
     try:
@@ -52,6 +54,9 @@ def run(seeds: Iterable[int], *, tell: bool = False) -> Met:
             met.lives += 1
             met.faults += life.world.met
             met.kills += life.world.kills
+    except KeyboardInterrupt:
+        if not tell:
+            raise
     finally:
         logging.disable(logging.NOTSET)
     met.cpu_s = time.process_time() - began
