@@ -15,6 +15,7 @@ from tests.support import PATIENCE_S, ROOT
 
 # Lives that failed once, and what it was.
 ONCE_FAILED: dict[int, str] = {
+    5: "a loss of power took the new data folder",
     10: "a checkpoint outlived the end of the epoch log",
 }
 
