@@ -127,9 +127,10 @@ def _scan(node: Scan) -> str:
 
 
 def _unordered(call: AggregateCall) -> bool:
-    if call.function not in _UNORDERED:
+    function = call.function.removesuffix(" DISTINCT")
+    if function not in _UNORDERED:
         return False
-    return call.function == "COUNT" or call.argument_type is None or not _inexact(call.argument_type)
+    return function == "COUNT" or call.argument_type is None or not _inexact(call.argument_type)
 
 
 def _inexact(kind: DataType) -> bool:

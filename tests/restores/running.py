@@ -21,7 +21,7 @@ from sqlengine.session import EmbeddedRunner, Runner, Session
 from tests.restores.instances import in_instances
 from tests.restores.lives import Outcome, Statement, Way, World, live
 from tests.restores.plans import asks_for_order, asks_the_clock, keyed, scrambles
-from tests.restores.shards import DEALS, dealt
+from tests.restores.shards import DEALS, PATIENCE_MS, dealt, patient
 from tests.sql.golden import Script
 
 # How many rows a read takes, and how lives end then: of one each change is told, of several those of an epoch are folded. Without state there is nothing to restore but how far it is.
@@ -118,7 +118,13 @@ class Thorough:
 
     def _interleaved(self, statement: Statement, undisturbed: Outcome) -> None:
         why = _first(asks_the_clock, statement) or _first(asks_for_order, statement)
-        why = why or (FAILS if undisturbed.error else "") or ("has late rows" if undisturbed.late else "")
+        why = why or (FAILS if undisturbed.error else "")
+        patience = iter(PATIENCE_MS)
+        while not why and undisturbed.late:
+            delay_ms = next(patience, 0)
+            statement = patient(statement, delay_ms)
+            undisturbed = self._live(statement, 3, Way.UNDISTURBED)
+            why = "" if delay_ms else "has late rows"
         if why:
             self.report.left_out["interleaved", why] += 1
             return

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from parser.types import INTERVAL_DAY_TIME
 from planner.catalog import Table
-from planner.logical import LogicalPlan, Scan, Sink
+from planner.logical import AssignWatermark, LogicalPlan, Scan, Sink
 from planner.rewrite import transform
+from planner.scalar import Call, Literal
 from sqlengine.formats.registry import framing_of
 from tests.restores.lives import Statement
 
@@ -20,6 +22,23 @@ DEALS: Final[Mapping[str, Deal]] = {
     "in turns": lambda i, n: i % 3,
     "the last part first": lambda i, n: 2 - 3 * i // n,
 }
+
+
+# How much later the watermark may be, so that no row is late.
+PATIENCE_MS: Final = (5_000, 20_000, 60_000)
+
+
+def patient(statement: Statement, delay_ms: int) -> Statement:
+    """The statement over tables whose watermarks are so much later."""
+
+    def rule(node: LogicalPlan) -> LogicalPlan:
+        if not isinstance(node, AssignWatermark):
+            return node
+        told = node.watermark.expression
+        later = Call("-", (told, Literal(delay_ms, INTERVAL_DAY_TIME)), told.type)
+        return replace(node, watermark=replace(node.watermark, expression=later))
+
+    return _rewritten(statement, rule) if delay_ms else statement
 
 
 def dealt(statement: Statement, folder: Path, deal: Deal) -> Statement:
@@ -36,6 +55,10 @@ def dealt(statement: Statement, folder: Path, deal: Deal) -> Statement:
             made[known] = replace(node.table, options={**node.table.options, "path": str(place)})
         return replace(node, table=made[known])
 
+    return _rewritten(statement, rule)
+
+
+def _rewritten(statement: Statement, rule: Callable[[LogicalPlan], LogicalPlan]) -> Statement:
     sinks = [transform(sink, rule) for sink in statement.sinks]
     return replace(statement, sinks=tuple(s for s in sinks if isinstance(s, Sink)))
 
