@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.fuzz.data import Column
+from tests.fuzz.expressions import COMPARED
 from tests.fuzz.joins import apart, output
 from tests.fuzz.patterns import matched
 from tests.fuzz.relation import Making, Relation, of_kind
@@ -14,12 +15,13 @@ from tests.fuzz.windows import ROWS, over_calls
 
 def temporal_join(make: Making, depth: int) -> Relation:
     """The version that held at the row's time, of a table or of a view of the last rows."""
-    before, make.in_time = make.in_time, True
-    source = make.timed(depth)
-    make.in_time = before
+    mark = make.mark()
+    (source,) = make.inputs(depth, timed=True)
     keys = make.keys(of_kind(source.columns, "STRING"), 1, 1)
     if not keys:
-        source = make.table(timed=True)
+        before, make.in_time = make.in_time, True
+        source = make.instead(mark, timed=True)
+        make.in_time = before
         keys = make.keys(of_kind(source.columns, "STRING"), 1, 1)
     table = make.only(make.rng.choice(("versions", "newest")))
     left, a, left_names = apart(make, source)
@@ -65,9 +67,10 @@ def with_clock(make: Making, source: Relation) -> Relation:
 
 def by_clock(make: Making, depth: int) -> Relation:
     """Deduplication, OVER and patterns in the order in which rows come."""
+    mark = make.mark()
     source = make.input(depth)
-    if not source.ordered:
-        source = make.table()
+    if not source.ordered or not of_kind(source.columns, *COMPARED):
+        source = make.instead(mark)
     held = with_clock(make, source)
     roll = make.rng.random()
     if roll < 0.35:

@@ -71,7 +71,7 @@ class Making:
         """A table; `timed`: one with a time attribute."""
         plain = [t for t in self.tables if t.form == "json" and not (t.late and self.in_time)]
         fitting = [t for t in plain if t.delay is not None or not timed]
-        weights = [1 if t.rows else 0.1 for t in fitting]
+        weights = [1 if t.rows else 0.05 for t in fitting]
         chosen = self.rng.choices(fitting, weights)[0]
         return Relation(chosen.name, chosen.columns, rowtime="ts" if chosen.delay is not None else None)
 
@@ -98,14 +98,22 @@ class Making:
                 return self.table(timed=True)
             name = "project" if roll < 0.6 else self.rng.choice(_TIMED)
         before, self.timely = self.timely, name in ("project", "unnest")
-        pairs, below = len(self.pairs), len(self.below[-1])
+        mark = self.mark()
         found = self.build(self, depth - 1, name)
         self.timely = before
         # Below a window Flink reads only the first input of a union.
         if found.rowtime and not found.updating and found.operator != "union all":
             return found
-        del self.pairs[pairs:], self.below[-1][below:]
-        return self.table(timed=True)
+        return self.instead(mark, timed=True)
+
+    def mark(self) -> tuple[int, int]:
+        """Where an input begins, for `instead`."""
+        return len(self.pairs), len(self.below[-1])
+
+    def instead(self, mark: tuple[int, int], timed: bool = False) -> Relation:
+        """A table in the place of the input made since, which does not fit."""
+        del self.pairs[mark[0] :], self.below[-1][mark[1] :]
+        return self.table(timed)
 
     def inputs(self, *depths: int, timed: bool = False) -> list[Relation]:
         """Several inputs: without late rows, since rows of two inputs come in any order."""

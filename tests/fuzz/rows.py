@@ -11,7 +11,7 @@ from tests.fuzz.relation import Making, Relation, named, of_kind
 KEYS = ("STRING", "INT", "BIGINT", "DECIMAL", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP")
 
 
-def where(make: Making, columns: tuple[Column, ...], share: float = 0.4) -> str:
+def where(make: Making, columns: tuple[Column, ...], share: float = 0.3) -> str:
     return f" WHERE {make.expressions.condition(columns)}" if make.chance(share) else ""
 
 

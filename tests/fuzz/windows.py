@@ -34,9 +34,10 @@ def table_function(make: Making, source: Relation) -> tuple[str, bool]:
 
 def window_rows(make: Making, depth: int) -> Relation:
     """Rows with their windows."""
+    mark = make.mark()
     source = make.timed(depth)
     if source.window:
-        source = make.table(timed=True)
+        source = make.instead(mark, timed=True)
     function, _ = table_function(make, source)
     own = (Column("window_start", _TIME), Column("window_end", _TIME), Column("window_time", _TIME))
     columns = [c for c in source.columns if not c.name.startswith("window_")]
@@ -49,9 +50,10 @@ def window_rows(make: Making, depth: int) -> Relation:
 
 def window_group(make: Making, depth: int) -> Relation:
     """Aggregates of windows, by a table function."""
+    mark = make.mark()
     source = make.timed(depth)
     if any(c.name.startswith("window_") for c in source.columns):
-        source = make.table(timed=True)
+        source = make.instead(mark, timed=True)
     function, session = table_function(make, source)
     keys = [c.name for c in make.keys(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
     if session:
@@ -191,9 +193,10 @@ def over_calls(make: Making, source: Relation, rows: bool) -> list[tuple[str, st
 
 def deduplicate(make: Making, depth: int) -> Relation:
     """The first or last row of each key by event time."""
+    mark = make.mark()
     source = make.timed(depth)
     if not source.ordered:
-        source = make.table(timed=True)
+        source = make.instead(mark, timed=True)
     keys = make.keys([c for c in of_kind(source.columns, *KEYS) if c.name != source.rowtime], 1, 2)
     if not keys:
         return source
