@@ -8,12 +8,15 @@ GroupAggregate by k, n: distinct                Project k, n
 
 from __future__ import annotations
 
-from parser.types import BIGINT, BOOLEAN, Schema
+from dataclasses import replace
+
+from parser.types import Schema
 from planner.logical import AggregateCall, Filter, GroupAggregate, LogicalPlan, Project, Rank
 from planner.rewrite import transform
-from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.scalar import Call, ColumnRef, Scalar
 
-_NUMBER, _TRUTH = BIGINT.with_nullable(False), BOOLEAN.with_nullable(False)
+# What these give for one row is its value. Flink counts even where there is one row only.
+_GIVE_IT = frozenset({"MIN", "MAX", "SUM"})
 
 
 def remove_aggregates(plan: LogicalPlan) -> LogicalPlan:
@@ -27,7 +30,8 @@ def _removed(node: LogicalPlan) -> LogicalPlan:
     if _is_ranked(node.input) or not any(key <= frozenset(node.keys) for key in node.input.upsert_keys):
         return node
     below = node.input.schema
-    values = [_of_one_row(c, below) for c in node.aggregates]
+    node = replace(node, aggregates=tuple(_counting_rows(c, below) for c in node.aggregates))
+    values = [_of_one_row(c, node) for c in node.aggregates]
     made = [v for v in values if v is not None]
     if len(made) < len(values):
         return node
@@ -42,22 +46,21 @@ def _is_ranked(plan: LogicalPlan) -> bool:
     return isinstance(plan, Rank)
 
 
-def _of_one_row(call: AggregateCall, below: Schema) -> Scalar | None:
+def _counting_rows(call: AggregateCall, below: Schema) -> AggregateCall:
+    """COUNT of what is never NULL is COUNT(*): the column need not be there."""
+    if call.function != "COUNT" or call.argument is None or below.type(call.argument).nullable:
+        return call
+    return replace(call, argument=None)
+
+
+def _of_one_row(call: AggregateCall, node: GroupAggregate) -> Scalar | None:
     """What the call gives for a single row; None where that is none of its columns."""
     if call.filter_column is not None:
         return None
-    if call.function == "COUNT":
-        return _count(call, below)
-    if call.function not in ("MIN", "MAX", "SUM") or call.argument is None:
+    average_of_key = call.function == "AVG" and call.argument in node.keys
+    if call.argument is None or not (call.function in _GIVE_IT or average_of_key):
         return None
-    kind = below.type(call.argument)
+    kind = node.input.schema.type(call.argument)
     if kind.same_as(call.type):
         return ColumnRef(call.argument, call.type)
     return Call("CAST", (ColumnRef(call.argument, kind),), call.type)
-
-
-def _count(call: AggregateCall, below: Schema) -> Scalar:
-    if call.argument is None or not below.type(call.argument).nullable:
-        return Literal(1, _NUMBER)
-    there = Call("IS NOT NULL", (ColumnRef(call.argument, below.type(call.argument)),), _TRUTH)
-    return Call("CASE", (there, Literal(1, _NUMBER), Literal(0, _NUMBER)), _NUMBER)

@@ -9,7 +9,13 @@ import pytest
 from tests.sql.golden import answers, run, scripts
 from tests.sql.test_goldens import difference, wanted
 
-NAMES = ("windows/parts_of_one", "windows/combined", "windows/cascade_gap", "over/late_after_all")
+NAMES = (
+    "windows/parts_of_one",
+    "windows/combined",
+    "windows/cascade_gap",
+    "over/late_after_all",
+    "over/late_then_windows",
+)
 
 
 @pytest.mark.parametrize("rows_per_read", [2, 4, 5, 7])
