@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -38,26 +38,28 @@ shards leave the same rows in the end. `pytest tests/restores -m ""` does it, an
 """
 
 
+def together(reports: Iterable[Report]) -> Report:
+    """The sum of them."""
+    whole = Report()
+    for report in reports:
+        whole.add(report)
+    return whole
+
+
 def page(reports: Mapping[str, Report]) -> str:
     """The page; scripts are summed up by their folders."""
     areas: dict[str, Report] = {}
-    whole = Report()
     for name, report in sorted(reports.items()):
         areas.setdefault(str(Path(name).parent), Report()).add(report)
-        whole.add(report)
+    whole = together(reports.values())
     lines = ["| area | " + " | ".join(_COLUMNS.values()) + " |", "|---" * (len(_COLUMNS) + 1) + "|"]
     lines += [_line(area, report.done) for area, report in areas.items()]
     lines += [_line("all", whole.done), "", "Left out:", ""]
     left_out = sorted(whole.left_out.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
     lines += [f"- not {what}, {count} statements: {why}" for (what, why), count in left_out]
-    return _TEXT + "\n".join(lines) + "\n"
+    about = f"{len(reports)} of {len(STREAMING)} scripts, by folder:\n\n"
+    return _TEXT + about + "\n".join(lines) + "\n"
 
 
 def _line(name: str, done: Counter[str]) -> str:
     return f"| {name} | " + " | ".join(f"{done[c]:,}" for c in _COLUMNS) + " |"
-
-
-def reasons(text: str) -> set[str]:
-    """Of a page: what is left out, and why, whatever the numbers."""
-    items = (line.split(", ", 1) for line in text.splitlines() if line.startswith("- not "))
-    return {f"{what}: {rest.partition(': ')[2]}" for what, rest in items}
