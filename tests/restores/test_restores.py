@@ -12,7 +12,7 @@ from tests.restores.running import thorough
 from tests.sql.golden import Script
 
 QUICK = {
-    *("changelog/functions", "groups/set_operations", "insert/statement_sets", "joins/intervals", "match/time"),
+    *("changelog/functions", "groups/set_operations", "insert/statement_sets", "match/time"),
     *("windows/cascade", "windows/cascade_gap", "windows/proctime"),
 }
 EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow]) for s in STREAMING]
