@@ -324,6 +324,7 @@ class GraphRunner:
     def checkpoint(self, wait: bool = False) -> None:
         """Copies what changed and writes it beside the stream; with `wait`, until it is on disk."""
         if self.checkpoints is not None and not self.broken:
+            self.outputs.commit(self.epoch)  # what a full disk held up: no epoch before a checkpoint is repeated
             write = self.checkpoints.finish if wait else self.checkpoints.begin
             write(self.position(), self.executor.tables, self._clock())
             for source in self.inputs.running.values():

@@ -75,7 +75,7 @@ class Node:
     def _draw_doom(self) -> None:
         chance, self.doom = self.world.chance, None
         if self.kills:
-            epochs = chance.random() < 0.7
+            epochs = chance.random() < 0.8
             most = chance.choice((5, 40)) if epochs else chance.choice((10, 60, 200))
             power = self.config.fsync != "none" and chance.random() < 0.6
             self.doom = Doom(chance.randint(1, most), epochs, power)
