@@ -108,7 +108,8 @@ class Changes:
         (plan,) = self._registry.plan([self._registry.text(job)], {job.name})
         if isinstance(plan, SqlError):
             raise plan
-        path, own = savepoint or path_in(plan.settings), f"{job.name}@{job.version}-{self._registry.clock()}"
+        path = path_in(plan.settings) if savepoint is None else savepoint
+        own = f"{job.name}@{job.version}-{self._registry.clock()}"
         if path is not None:
             found = self._savepoints.restoration(job.name, plan, path)
             graph = self._fleet.restore(own, job.name, job.version, found)
@@ -222,13 +223,14 @@ class Changes:
         """Notes the savepoint that a job starts from. One that runs has gone on since: it cannot go back to one, but the
         one that it came from may stand in its text."""
         given, told = work.request.savepoints.get(name), path_in(plan.settings)
-        if name in work.kept or not (given or told):
+        path = told if given is None else given
+        if name in work.kept or path is None:
             return
         if self._fleet.runs(name):
-            if given or told != path_in(self._registry.job(name).settings):
+            if given is not None or told != path_in(self._registry.job(name).settings):
                 raise _runs(name)
             return
-        work.restores[name] = str(self._savepoints.locate(given or told or ""))
+        work.restores[name] = str(self._savepoints.locate(path))
 
     def _may_wait(self, request: Request, name: str) -> bool:
         held = self._registry.log.jobs.get(name)

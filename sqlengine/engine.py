@@ -145,7 +145,7 @@ class Engine:
     ) -> Outcome:
         """Adds or replaces one job, which starts from a savepoint if one is given; raises what is wrong with it, and the
         old version runs on."""
-        return self._submit(JobText(name, sql, file), origin, take_over, {name: savepoint} if savepoint else {})
+        return self._submit(JobText(name, sql, file), origin, take_over, {} if savepoint is None else {name: savepoint})
 
     def _submit(
         self, text: JobText, origin: Origin, take_over: bool, savepoints: Mapping[str, str] | None = None

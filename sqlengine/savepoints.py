@@ -87,6 +87,8 @@ class Savepoints:
 
     def locate(self, path: str) -> Path:
         """The folder that a path, a file: URL or the name of one in the default folder means."""
+        if not path.strip():
+            raise JobError("the name of the savepoint is empty", hint="'sql savepoint list' shows those there are")
         given = _local(path)
         return given if given.is_absolute() or len(given.parts) > 1 else self._folder({}, None) / given
 

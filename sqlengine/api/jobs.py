@@ -92,7 +92,7 @@ def _request(texts: Mapping[str, JobText]) -> Request:
         raise BadRequest(
             "?savepoint= is for one job", hint="send one, or name it in the text: SET 'execution.savepoint.path'"
         )
-    savepoints = dict.fromkeys(texts, path) if path else {}
+    savepoints = {} if path is None else dict.fromkeys(texts, path)
     return Request(_origin(), texts, take_over=_flag("take-over"), dry_run=_flag("dry-run"), savepoints=savepoints)
 
 

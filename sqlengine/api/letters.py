@@ -77,7 +77,7 @@ def _ids() -> list[int] | None:
         return None
     try:
         ids = json.loads(body).get("ids")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         raise BadRequest("the body is not a JSON object", hint='send {"ids": [1, 2]}') from None
     if ids is not None and not (isinstance(ids, list) and all(type(i) is int for i in ids)):
         raise BadRequest("'ids' must be a list of whole numbers", hint='send {"ids": [1, 2]}')

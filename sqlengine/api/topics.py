@@ -118,7 +118,7 @@ def users_of_topic(engine: Engine, topic: str) -> set[str]:
 def _json() -> object:
     try:
         return json.loads(request.get_data(cache=False))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest("the body is not JSON", detail=str(error)) from None
 
 

@@ -102,7 +102,8 @@ class Coordinator:
         self._groups = {name: _Live(state, clock()) for name, state in known.items()}
 
     def join(self, group: str, member: str, topics: Sequence[str], session_ms: int) -> Membership:
-        _check_names(group, member)
+        check_name("group", group)
+        check_name("member", member)
         if not MIN_SESSION_MS <= session_ms <= MAX_SESSION_MS:
             raise BrokerError(
                 f"a session of {session_ms} ms is not possible",
@@ -290,7 +291,7 @@ def _check(state: Group, fence: Fence, claims: Sequence[Place]) -> None:
             )
 
 
-def _check_names(group: str, member: str) -> None:
-    for what, name in (("group", group), ("member", member)):
-        if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
-            raise BrokerError(f"{name!r} is not the name of a {what}", detail=f"it has 1 to {_MAX_NAME} characters")
+def check_name(what: str, name: str) -> None:
+    """Raises BrokerError unless a group, or whatever it is, may be called so."""
+    if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+        raise BrokerError(f"{name[:60]!r} is not the name of a {what}", detail=f"it has 1 to {_MAX_NAME} characters")

@@ -16,7 +16,7 @@ from sqlengine.broker.base import Appended, Column, Found, Records, ShardInfo, T
 from sqlengine.broker.chain import Options
 from sqlengine.broker.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
-from sqlengine.broker.coordinator import Coordinator, Group
+from sqlengine.broker.coordinator import Coordinator, Group, check_name
 from sqlengine.broker.errors import (
     BrokerError,
     Fenced,
@@ -230,6 +230,8 @@ class EmbeddedBroker:
         known = self._topic(topic)
         log = known.log(shard)
         _check_writer(writer, epoch)
+        if not -(2**63) <= timestamp_ms < 2**63:
+            raise BrokerError(f"{timestamp_ms} is not a time", detail="times are milliseconds since 1970, in 8 bytes")
         if known.definition.compacted and payload.rows and not payload.every_key:
             raise BrokerError(f"topic {topic!r} is compacted: every value needs a key")
         if not payload.rows and writer is None:
@@ -299,9 +301,12 @@ class EmbeddedBroker:
         return self._log(topic, shard).last_epoch(writer)
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
+        check_name("group", group)
         with self._definitions:  # or else a deletion meanwhile would leave them behind
-            for shard in offsets:
+            for shard, offset in offsets.items():
                 self._log(topic, shard)
+                if not 0 <= offset < 2**63:
+                    raise BrokerError(f"{offset} is not an offset", detail="offsets count from 0")
             places = [(topic, shard) for shard in offsets]
             if fence is not None and fence.group != group:
                 raise Fenced(f"a member of group {fence.group!r} does not commit for group {group!r}")

@@ -21,6 +21,7 @@ FORMAT = 1
 _SUFFIX = ".topic"  # so that topics may be called '.' and '..'
 _DEFINITION = "topic.json"
 _MIN_SEGMENT_BYTES = 64 << 10
+MAX_SHARDS = 1024
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -137,10 +138,14 @@ def check_definition(definition: Definition) -> None:
     """Raises BrokerError for options that make no sense."""
     if definition.shards < 1:
         raise BrokerError(f"topic {definition.name!r} needs at least one shard")
+    if definition.shards > MAX_SHARDS:
+        raise BrokerError(
+            f"topic {definition.name!r} would have {definition.shards} shards, at most {MAX_SHARDS} are allowed"
+        )
     limits = (definition.retention_ms, definition.retention_bytes)
     others = (definition.delete_retention_ms, definition.max_bytes)
-    if any(limit is not None and limit < 0 for limit in (*limits, *others)):
-        raise BrokerError(f"a limit of topic {definition.name!r} is negative")
+    if any(limit is not None and not 0 <= limit < 2**63 for limit in (*limits, *others)):
+        raise BrokerError(f"a limit of topic {definition.name!r} is negative, or 2^63 and more")
     if definition.compression not in COMPRESSIONS:
         raise BrokerError(
             f"topic {definition.name!r} cannot have the compression {definition.compression!r}",

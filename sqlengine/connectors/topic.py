@@ -25,6 +25,7 @@ from parser.types import BIGINT, BYTES, INT, DataType, Schema, timestamp_ltz
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
+from sqlengine.broker.coordinator import check_name
 from sqlengine.broker.errors import BrokerError, TopicNotFound
 from sqlengine.broker.packing import COMPRESSIONS, Compression
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
@@ -36,6 +37,14 @@ from sqlengine.formats.registry import encoder_for, value_metadata
 from sqlengine.state.keys import check_keys, encode
 
 IntArray = npt.NDArray[np.int64]
+
+
+def _group(text: str) -> str:
+    try:
+        check_name("group", text)
+    except BrokerError as error:
+        raise ValueError(str(error.detail)) from None
+    return text
 
 
 @connector("topic")
@@ -51,7 +60,7 @@ class TopicConnector:
         ),
         "scan.startup.timestamp-millis": Option(at_least(0), doc="where the mode 'timestamp' begins"),
         "scan.bounded.mode": Option(choice("unbounded", "latest-offset"), default="unbounded"),
-        "properties.group.id": Option(doc="whose offsets the mode 'group-offsets' takes"),
+        "properties.group.id": Option(_group, doc="whose offsets the mode 'group-offsets' takes"),
         "compression": Option(choice(*COMPRESSIONS), doc="how a sink packs its batches; default: as the topic says"),
         "key.fields": Option(doc="columns, separated by ;, whose rows stay together and in order"),
         UPSERT: Option(

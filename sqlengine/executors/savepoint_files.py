@@ -125,7 +125,7 @@ def read(folder: Path) -> Savepoint:
         raise JobError(
             f"savepoint '{folder}' does not exist", detail=str(error), hint="'sql savepoint list' shows those there are"
         ) from None
-    number = _format_of(data)
+    number = _format_of(folder, data)
     if number != FORMAT:
         raise JobError(
             f"savepoint '{folder}' has format {number}, this version reads {FORMAT}",
@@ -176,13 +176,12 @@ def delete(savepoint: Savepoint) -> None:
         raise ServiceError(f"savepoint '{folder}' cannot be deleted", detail=str(error)) from None
 
 
-def _format_of(data: bytes) -> object:
+def _format_of(folder: Path, data: bytes) -> object:
     """The number alone: a savepoint of another format may say all else otherwise."""
     try:
-        about = msgspec.json.decode(data)
-    except msgspec.MsgspecError:
-        return "unreadable"
-    return about.get("format") if isinstance(about, dict) else "unreadable"
+        return msgspec.json.decode(data, type=dict[str, object]).get("format")
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _damaged(folder, str(error)) from None
 
 
 def _damaged(folder: Path, detail: str) -> JobError:

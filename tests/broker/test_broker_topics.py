@@ -148,6 +148,25 @@ def test_errors_name_the_topic_and_what_to_do(any_broker: Broker) -> None:
         any_broker.append("orders", 1, [b""], timestamp_ms=0)
 
 
+def test_numbers_that_fit_nowhere_are_refused(any_broker: Broker) -> None:
+    any_broker.create_topic("t")
+    for shards, largest, words in ((0, None, "at least one"), (1025, None, "at most 1024"), (1, 2**63, "2\\^63")):
+        with pytest.raises(BrokerError, match=words):
+            any_broker.create_topic("u", shards, max_bytes=largest)
+    with pytest.raises(BrokerError, match="2\\^63"):
+        any_broker.alter_topic("t", retention_ms=2**63)
+    with pytest.raises(BrokerError, match="is not a time"):
+        any_broker.append("t", 0, [b""], timestamp_ms=2**63)
+    for offset in (-1, 2**63):
+        with pytest.raises(BrokerError, match="is not an offset"):
+            any_broker.commit("g", "t", {0: offset})
+    for group in ("", "g" * 201):
+        with pytest.raises(BrokerError, match="is not the name of a group"):
+            any_broker.commit(group, "t", {0: 0})
+    assert [t.name for t in any_broker.topics() if not is_system(t.name)] == ["t"]
+    assert (any_broker.end_offset("t", 0), any_broker.groups()) == (0, [])
+
+
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "a\n", "ä", "x" * 201])
 def test_bad_names_are_refused(broker: EmbeddedBroker, name: str) -> None:
     with pytest.raises(BrokerError, match="is not a topic name"):

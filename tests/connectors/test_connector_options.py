@@ -24,6 +24,7 @@ CASES: list[tuple[dict[str, str], str, str]] = [
     ({**TOPIC, "csv.null-literal": "x"}, "unknown option 'csv.null-literal' of table 't'", ""),
     ({**TOPIC, "scan.startup.mode": "first"}, "bad value 'first' for option 'scan.startup.mode'", ""),
     ({**TOPIC, "scan.startup.timestamp-millis": "-1"}, "bad value '-1'", ""),
+    ({**TOPIC, "properties.group.id": " \n"}, "bad value ' \n' for option 'properties.group.id'", ""),
     (
         {"connector": "filesystem", "path": "/x", "format": "json", "source.monitor-interval": "soon"},
         "bad value 'soon'",

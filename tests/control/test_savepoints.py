@@ -172,6 +172,21 @@ WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');""" + COUNT.
         engine.start_job("a", path)
     with pytest.raises(SqlError, match="does not exist"):
         engine.start_job("a", path + "x")
+    for broken in (b"", b"[]", b"[" * 200_000):
+        (Path(path) / "_metadata").write_bytes(broken)
+        with pytest.raises(JobError, match="is damaged"):
+            engine.start_job("a", path)
+    assert [str(s) for s in engine.savepoints.all() if "is damaged" not in str(s)] == []
+    engine.close()
+
+
+def test_an_empty_name_of_a_savepoint_is_no_start_without_one(engine: Engine) -> None:
+    engine.submit("a", COUNT.format(0))
+    stopped(engine, "a")
+    for start in (lambda: engine.start_job("a", ""), lambda: engine.submit("a", COUNT.format(0), savepoint=" ")):
+        with pytest.raises(JobError, match="is empty"):
+            start()
+    assert engine.job("a").state is JobState.STOPPED
     engine.close()
 
 
