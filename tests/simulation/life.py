@@ -191,7 +191,7 @@ def _changes(world: World, fsync: str, large: bool) -> list[Change]:
         changes.insert(place, Change(name, workload.EXTRA.format(name=name, least=least)))
         if chance.random() < 0.5:
             changes.insert(chance.randint(place + 1, len(changes)), Change(name, None))
-    tables = workload.TABLES.replace("{fsync}", "epoch" if fsync == "epoch" else "none")
+    tables = workload.TABLES.replace("{fsync}", "none" if fsync == "none" else "epoch")
     return [Change("tables", tables), *changes]
 
 
