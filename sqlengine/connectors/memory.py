@@ -83,13 +83,13 @@ def _memory(table: Table, environment: Environment) -> Memory:
 
 
 class MemorySource:
-    """One shard; an offset counts rows. A table that is not open ends where it does when the reading begins: a statement
+    """One shard; an offset counts rows. A table that is not open ends where it does when it is read first: a statement
     that reads the table into which it writes does not meet its own rows."""
 
     def __init__(self, schema: Schema, held: MemoryTable) -> None:
         self._names = schema.names
         self._held = held
-        self._last = None if held.open else held.num_rows
+        self._last: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -102,14 +102,13 @@ class MemorySource:
         return 0
 
     def end(self, shard: str) -> int | None:
-        return self._end()
-
-    def _end(self) -> int:
-        return self._held.num_rows if self._last is None or self._held.open else self._last
+        if self._last is None and not self._held.open:
+            self._last = self._held.num_rows
+        return self._held.num_rows if self._last is None else self._last
 
     def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
         """See `Source`."""
-        end = min(offset + max_rows, self._end()) if until is None else until
+        end = min(offset + max_rows, self.end(shard) or 0) if until is None else until
         if end <= offset or self._held.rows is None:
             return None
         rows = self._held.rows.slice(offset, end - offset)
