@@ -135,7 +135,10 @@ def check(payload: Payload) -> None:
     if payload.flags & PACKED:
         body = unpack(body, 0, payload.flags, payload.plain_bytes)
     known = _NULL_VALUES | _KEYS | _NULL_KEYS | PACKED
-    if payload.flags & ~known or body.size != _body_size(payload) or len(payload.body) % 8:
+    without_keys = payload.key_bytes and not payload.flags & _KEYS
+    without_packing = payload.plain_bytes and not payload.flags & PACKED
+    odd = len(payload.body) % 8 or min(payload[:4]) < 0 or without_keys or without_packing
+    if odd or payload.flags & ~known or body.size != _body_size(payload):
         raise BrokerError("a batch is malformed", detail="its sizes contradict each other")
     try:
         parts = _columns(body, 0, payload)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from parser.errors import ExecutionError, OptionError, ServiceError, SqlError
 from parser.types import DataType
@@ -92,7 +92,7 @@ class Dialect:
 def dialect_of(url: str) -> Dialect:
     """The dialect of a URL 'jdbc:sqlite:…', 'jdbc:mysql://…' or 'jdbc:mariadb://…'; OptionError for others."""
     for prefix, dialect in _DIALECTS.items():
-        if url.startswith(prefix):
+        if url.startswith(prefix) and _parts(url) is not None:
             return dialect
     raise OptionError(
         f"no database that the connector 'jdbc' knows: '{shown(url)}'",
@@ -103,8 +103,20 @@ def dialect_of(url: str) -> Dialect:
 
 def shown(url: str) -> str:
     """A URL without the password that may stand in it."""
-    parts = urlsplit(url.removeprefix("jdbc:"))
+    parts = _parts(url)
+    if parts is None:
+        return url.partition("//")[0] + "//…"
     return url if not parts.query and "@" not in parts.netloc else f"jdbc:{parts.scheme}://{parts.hostname}{parts.path}"
+
+
+def _parts(url: str) -> SplitResult | None:
+    """None for what is no URL, or has a port that is none."""
+    try:
+        parts = urlsplit(url.removeprefix("jdbc:"))
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
 
 
 def _words(error: Exception) -> str:

@@ -63,6 +63,9 @@ def test_a_lost_answer_doubles_nothing_that_has_a_writer(broker: EmbeddedBroker)
         Payload(1, 16, 1, 0, b"\7\0\0\0\0\0\0\0nonsense", 16),
         Payload(1, 48, 1, 0, b"\7\0\0\0\0\0\0\0nonsense", 16),
         Payload(1 << 31, 0, 0, 0, b""),
+        Payload(1, 0, 1, 0, encode([b"a"], None).body, 1 << 40),  # of a batch that is not packed
+        Payload(1, 0, 1, 1 << 40, encode([b"a"], None).body),  # keys that it has not
+        Payload(2, 0, -1, 0, bytes(16)),
     ],
 )
 def test_a_batch_that_readers_would_trip_over_is_refused(broker: EmbeddedBroker, payload: Payload) -> None:

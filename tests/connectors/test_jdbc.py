@@ -209,6 +209,8 @@ def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
     ("options", "schema", "error", "message"),
     [
         ({"url": "jdbc:oracle:thin:@x"}, SCHEMA, OptionError, "no database that the connector 'jdbc' knows"),
+        ({"url": "jdbc:mysql://u:secret@h:port/app"}, SCHEMA, OptionError, "knows: 'jdbc:mysql://…'"),
+        ({"url": "jdbc:mysql://[h/app"}, SCHEMA, OptionError, "knows: 'jdbc:mysql://…'"),
         ({"url": "jdbc:sqlite:/nowhere/x.db"}, SCHEMA, ExecutionError, "cannot open the SQLite database"),
         ({"url": "jdbc:mysql://127.0.0.1:1/app"}, SCHEMA, ExecutionError, "cannot open the MySQL database"),
         ({"table-name": "nothing"}, SCHEMA, ExecutionError, "cannot be written"),
