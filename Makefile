@@ -11,6 +11,8 @@ SPARK := $(VENV)/.spark-done
 UV := $(shell command -v uv 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest
 SOURCES := $(wildcard parser udf rules planner sqlengine demo examples server.py hatch_build.py)
+# A process for each core, a file of tests in one of them: what a file prepares is prepared once.
+SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist loadfile
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 
@@ -50,7 +52,7 @@ format: $(SETUP) ## let ruff repair what it can
 	$(BIN)/ruff format .
 
 test: check ## what every change must pass, in minutes
-	$(PYTEST) -o faulthandler_timeout=300 -m "not slow and not spark and not oracle"
+	$(PYTEST) $(SIDE_BY_SIDE) -o faulthandler_timeout=300 -m "not slow and not spark and not oracle"
 
 test-all: test test-slow test-wheel test-oracle test-spark ## everything
 
