@@ -27,7 +27,8 @@ class Edge:
 @dataclass(frozen=True)
 class PhysicalNode:
     """One operator to run. `columns`: names that it gives, those somebody reads, in the order of its schema. `edges` by
-    output port. `rank`: producers come before consumers."""
+    output port. `rank`: producers come before consumers. `absent`: all its rows are in another part of a divided graph, and
+    time alone passes it."""
 
     id: str
     plan: LogicalPlan | RulesPlan
@@ -35,6 +36,7 @@ class PhysicalNode:
     edges: Mapping[int, tuple[Edge, ...]]
     jobs: frozenset[str]
     rank: int
+    absent: bool = False
 
     @property
     def outgoing(self) -> Iterator[Edge]:
@@ -59,13 +61,14 @@ class PhysicalSink:
 @dataclass(frozen=True)
 class PhysicalPlan:
     """What runs for a graph. `reads`: by node of the graph, how many nodes read each of its columns. `derived`: how many
-    nodes were looked at to make this plan."""
+    nodes were looked at to make this plan. `undivided`: what it was before it was divided for a part (planner/division.py)."""
 
     graph: Graph = field(default_factory=Graph)
     nodes: Chunked[PhysicalNode] = field(default_factory=Chunked)
     sinks: Chunked[PhysicalSink] = field(default_factory=Chunked)
     reads: Chunked[Reads] = field(default_factory=Chunked)
     derived: int = field(default=0, compare=False)
+    undivided: PhysicalPlan | None = field(default=None, compare=False)
 
     @property
     def version(self) -> int:
@@ -81,6 +84,7 @@ def lower(graph: Graph, previous: PhysicalPlan | None = None) -> PhysicalPlan:
     """What runs for a graph. Ids of nodes are those of the graph; the set of rules over X is `rules:X`. The plan of an
     earlier version of the graph saves deriving what is the same; the result is equal but for the numbers of ports."""
     old = previous or PhysicalPlan()
+    old = old.undivided or old
     touched = graph.nodes.difference(old.graph.nodes)
     if any(_moved(graph, old.graph, name) for name in touched):
         return lower(graph)  # two graphs of different origin

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from parser.errors import ExecutionError, SqlError
+from planner.division import WHOLE
 from planner.merge import Graph, merge, stateful_nodes
 from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
@@ -20,6 +21,7 @@ from sqlengine.executors.epochs import Change, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.footprint import MemoryGuard, MemoryLimits
 from sqlengine.executors.letters import LetterSink
+from sqlengine.executors.portion import Portion
 from sqlengine.executors.recovery import recovering, repeat, restore, settle
 from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
 from sqlengine.loop import GraphLoop
@@ -53,12 +55,14 @@ class GraphHost:
     memory: MemoryLimits
 
 
-def open_graph(name: str, host: GraphHost, plan_of: PlanOf, without: Faults | None = None) -> RunningGraph:
+def open_graph(
+    name: str, host: GraphHost, plan_of: PlanOf, without: Faults | None = None, portion: Portion | None = None
+) -> RunningGraph:
     """The graph, recovered: without the jobs whose operators raise when recorded epochs are repeated."""
     faults = dict(without or {})
     while True:
         try:
-            return RunningGraph(name, host, plan_of, faults)
+            return RunningGraph(name, host, plan_of, faults, portion)
         except OperatorFailed as error:
             log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
             faults |= dict.fromkeys(error.versions, ExecutionError(str(error)))
@@ -66,9 +70,12 @@ def open_graph(name: str, host: GraphHost, plan_of: PlanOf, without: Faults | No
 
 class RunningGraph:
     """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that ran and cannot be
-    planned any more, or `without` which it is to be recovered; the others are recovered without them."""
+    planned any more, or `without` which it is to be recovered; the others are recovered without them. `portion`: it is a
+    part of a divided graph."""
 
-    def __init__(self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults) -> None:
+    def __init__(
+        self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, portion: Portion | None = None
+    ) -> None:
         self.name = name
         config, threads = host.config, host.machine.threads
         self.executor = EmbeddedExecutor(host.factory)
@@ -85,13 +92,20 @@ class RunningGraph:
         self.runner = GraphRunner(
             name,
             self.executor,
-            Environment(host.broker, host.machine.clock, name, disk=host.machine.disk),
-            TopicEpochLog(host.broker, name),
+            Environment(
+                host.broker,
+                host.machine.clock,
+                name,
+                disk=host.machine.disk,
+                share=WHOLE if portion is None else portion.share,
+            ),
+            TopicEpochLog(host.broker, name) if portion is None else portion.log,
             self.checkpoints,
             LetterSink(host.broker, name, lambda: self.runner.jobs),
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
             Limits(config.rows_per_read),
             guard=MemoryGuard(name, host.memory),
+            portion=portion,
         )
         self._host = host
         self._plan_of = plan_of
@@ -198,6 +212,12 @@ class RunningGraph:
             self.runner.checkpoint(wait=True)
         finally:
             self._shut()
+
+    def abandon(self) -> None:
+        """The same without a checkpoint."""
+        self._rebuilder.close()
+        self.loop.stop()
+        self._shut()
 
     def _shut(self) -> None:
         self._host.memory.used.pop(self.name, None)

@@ -17,6 +17,7 @@ from planner.logical.over import Frame, Over, OverCall
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
 from planner.logical.ranks import Materialize, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
+from planner.logical.shuffle import ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate
 from planner.logical.window_rows import WindowJoin, WindowRank
@@ -73,6 +74,9 @@ __all__ = [
     "Session",
     "SessionAssign",
     "SetOperation",
+    "ShuffleIn",
+    "ShuffleOut",
+    "ShuffleScan",
     "Sink",
     "Skip",
     "SortKey",
@@ -92,6 +96,7 @@ __all__ = [
     "WindowRank",
     "parts_of",
     "renamed_keys",
+    "shuffle_table",
     "time_origin",
     "window_columns",
 ]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from parser.types import DataType
 from planner.catalog import Table
+from planner.division import WHOLE, Share
 from planner.scalar import Scalar
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker
@@ -92,7 +93,7 @@ class Sink(Protocol):
 class Environment:
     """What connectors may use: the broker (None in a script without a data folder), the clock in ms, the graph's id,
     the output stream of `print`, the tables in memory (None where a process may not keep any), and the disk that files are
-    written to."""
+    written to; `share`: which shards are read here, where a graph runs in parts."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -100,6 +101,7 @@ class Environment:
     print_line: Callable[[str], None] = print
     memory: Memory | None = None
     disk: Disk = MACHINE
+    share: Share = WHOLE
 
 
 class Connector(Protocol):

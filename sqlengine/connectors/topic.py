@@ -23,6 +23,7 @@ from xxhash import xxh64_hexdigest, xxh64_intdigest
 from parser.errors import PlanError, ServiceError, UnsupportedError
 from parser.types import BIGINT, BYTES, INT, DataType, Schema, timestamp_ltz
 from planner.catalog import Table
+from planner.division import Share
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
 from sqlengine.broker.coordinator import check_name
@@ -88,7 +89,7 @@ class TopicConnector:
         options = options_of(table)
         broker = _broker(environment)
         _find(broker, table, create=options["topic.auto-create"] is True)
-        return TopicSource(broker, table, options)
+        return TopicSource(broker, table, options, environment.share)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Appends to the topic, which is made, with one shard, unless 'topic.auto-create' forbids it."""
@@ -142,19 +143,20 @@ class _Key:
 
 
 class TopicSource:
-    """A shard is the broker's, by number as text; an offset counts records."""
+    """A shard is the broker's, by number as text; an offset counts records. Where the share of a part has no shard, input is
+    over before it begins."""
 
-    def __init__(self, broker: Broker, table: Table, options: Mapping[str, object]) -> None:
+    def __init__(self, broker: Broker, table: Table, options: Mapping[str, object], share: Share) -> None:
         self._broker = broker
         self._topic = table.options["topic"]
         self._start = _start_at(broker, table, options)
         told = value_metadata(table)
         self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in told]
-        self.bounded = options["scan.bounded.mode"] == "latest-offset"
         self._group = options["properties.group.id"]
         self._upsert = is_upsert(table)
         shards = range(broker.topic(self._topic).shards)
-        self._shards = [str(s) for s in shards]  # their number never changes
+        self._shards = [str(s) for s in shards if share.has(s)]  # their number never changes
+        self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
         self._ends = [broker.end_offset(self._topic, s) for s in shards] if self.bounded else []
 
     def shards(self) -> list[str]:

@@ -31,6 +31,9 @@ from planner.logical import (
     Scan,
     SessionAssign,
     SetOperation,
+    ShuffleIn,
+    ShuffleOut,
+    ShuffleScan,
     Stateful,
     TableFunction,
     TemporalJoin,
@@ -50,8 +53,10 @@ from planner.rule_sets import RulesPlan
 from rules.options import Options
 from rules.ruleset import RuleSet
 from sqlengine.executors.build_windows import window_operator
+from sqlengine.executors.wire import decode_batch, encode_batch
 from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for, value_metadata
+from sqlengine.operators.absent import AbsentOperator
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog_rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
 from sqlengine.operators.constrain import ConstrainOperator
@@ -75,6 +80,7 @@ from sqlengine.operators.row_by_row import RowByRowOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
 from sqlengine.operators.scan import ScanOperator
 from sqlengine.operators.set_operation import SetOperationOperator
+from sqlengine.operators.shuffle import ShuffleInOperator, ShuffleOutOperator, ShuffleScanOperator
 from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.temporal_join import TemporalJoinOperator
 from sqlengine.operators.temporal_sort import TemporalSortOperator
@@ -96,7 +102,7 @@ class OperatorFactory:
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
         """Whether the running operator of `old` does for `new`: only where it goes may differ."""
-        if isinstance(new.plan, RulesPlan):
+        if isinstance(new.plan, RulesPlan | ShuffleScan | ShuffleOut | ShuffleIn):
             return old.plan == new.plan
         return (
             not isinstance(new.plan, Scan | Project | TableFunction | Expand | LateRows) or old.columns == new.columns
@@ -110,7 +116,9 @@ class OperatorFactory:
         if type(plan) not in _BUILDERS:
             raise UnsupportedError(f"the embedded executor cannot run {type(plan).__name__}")
         operator = _BUILDERS[type(plan)](node)
-        return RowByRowOperator(operator) if isinstance(plan, Stateful) and plan.row_by_row else operator
+        if isinstance(plan, Stateful) and plan.row_by_row:
+            operator = RowByRowOperator(operator)
+        return AbsentOperator(operator) if node.absent else operator
 
     def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:
         held = previous.compiled if isinstance(previous, RulesOperator) else None
@@ -174,6 +182,9 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(Expand, lambda plan, node: ExpandOperator(plan, node.columns)),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),
+        _entry(ShuffleOut, lambda plan, node: ShuffleOutOperator(plan, encode_batch)),
+        _entry(ShuffleScan, lambda plan, node: ShuffleScanOperator(plan, decode_batch)),
+        _entry(ShuffleIn, lambda plan, node: ShuffleInOperator(plan)),
         _entry(LocalAggregate, lambda plan, node: LocalAggregateOperator(plan, _owner(node))),
         _entry(GlobalAggregate, lambda plan, node: GlobalAggregateOperator(plan, _owner(node))),
         _entry(GroupAggregate, lambda plan, node: GroupAggregateOperator(plan, _owner(node))),

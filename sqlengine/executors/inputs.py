@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from parser.errors import SqlError
-from planner.logical import LookupJoin, Scan, Values
+from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from planner.physical import PhysicalPlan
 from sqlengine.connectors.base import Chunk, Environment, Source
 from sqlengine.connectors.registry import open_scan
@@ -20,9 +20,11 @@ Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
 class Inputs:
     """`running`: sources by the id of their scan. `unstarted`: VALUES that have not given their rows yet. `lost`: sources
-    that failed, which are read no more. `may_be_lost`: a loss of power may have taken records that the log tells of."""
+    that failed, which are read no more. `may_be_lost`: a loss of power may have taken records that the log tells of.
+    `shuffle`: what other parts of a divided graph send."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, shuffle: Source | None = None) -> None:
+        self._shuffle = shuffle
         self.running: dict[str, RunningSource] = {}
         self.unstarted: set[str] = set()
         self.lost: dict[str, SqlError] = {}
@@ -47,6 +49,9 @@ class Inputs:
         }
 
     def _open(self, scan: Scan) -> Source:
+        if isinstance(scan, ShuffleScan):
+            assert self._shuffle is not None, "a plan that is divided runs in a part"
+            return self._shuffle
         try:
             return open_scan(scan, self._environment)
         except SqlError as error:
@@ -159,7 +164,7 @@ class Inputs:
 
 def _end(running: RunningSource, shard: str) -> int:
     """Where a topic ends; no other source loses what the broker does, nor has one an end that is lost altogether."""
-    if running.scan.table.connector == "topic" and not isinstance(running.source, LostSource):
+    if running.scan.table.connector in ("topic", "shuffle") and not isinstance(running.source, LostSource):
         return running.source.end(shard) or 0
     return sys.maxsize
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from planner.logical import AssignWatermark, Scan
+from planner.logical import AssignWatermark, Scan, ShuffleScan
 from planner.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Broker
@@ -81,7 +81,7 @@ def addressed(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch
     the table is at fault; and the table that the row came from."""
     if not isinstance(node.plan, Scan | AssignWatermark):
         letters = _for_each_owner(letters, sorted(node.jobs))
-    if not isinstance(source.plan, Scan):
+    if not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):
         return letters
     table = source.plan.table
     address = (".".join(table.name), stored(table.options), source.id)

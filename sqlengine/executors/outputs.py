@@ -12,6 +12,7 @@ import numpy as np
 from parser.errors import SqlError
 from planner.catalog import Table
 from planner.chunked import Chunked
+from planner.division import OUTGOING
 from planner.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import BrokerFull
@@ -38,7 +39,7 @@ class Progress:
 
 class Outputs:
     """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
-    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on."""
+    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on. `shuffle`: what takes rows to other parts of a divided graph."""
 
     def __init__(
         self,
@@ -47,8 +48,9 @@ class Outputs:
         fails_on_error: Callable[[str], bool],
         progress: Progress,
         result: Sink | None,
+        shuffle: Sink | None = None,
     ) -> None:
-        self.running: dict[str, Sink] = {}
+        self.running: dict[str, Sink] = {} if shuffle is None else {OUTGOING: shuffle}
         self.refused: dict[str, SqlError] = {}
         self._sinks: Chunked[PhysicalSink] = Chunked()
         self.fatal: list[RowsFailed] = []
@@ -142,6 +144,8 @@ class Outputs:
             except BrokerFull:
                 raise
             except SqlError as error:
+                if name == OUTGOING:  # it is nobody's table: no job fails for it
+                    raise
                 self.refused[name] = error
             else:
                 del self._uncommitted[name]

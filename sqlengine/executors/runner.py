@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from planner.logical import AssignWatermark, Values
+from planner.logical import AssignWatermark, ShuffleOut, Values
 from planner.merge import Graph
 from planner.physical import lower
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
@@ -23,6 +23,7 @@ from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.executors.footprint import MemoryGuard
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.outputs import Outputs, Progress
+from sqlengine.executors.portion import Portion
 from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import RunningSource, positions_of
 
@@ -73,6 +74,7 @@ class GraphRunner:
         seed: int = 0,
         result: Sink | None = None,
         guard: MemoryGuard | None = None,
+        portion: Portion | None = None,
     ) -> None:
         self.name = name
         self.executor = executor
@@ -83,20 +85,30 @@ class GraphRunner:
         self.log = log
         self.checkpoints = checkpoints
         self.progress = Progress()
-        self.inputs = Inputs(environment)
-        self.outputs = Outputs(environment, letters, fails_on_error, self.progress, result)
+        sent = None if portion is None else portion.shuffle.source
+        self.inputs = Inputs(environment, sent)
+        self.outputs = Outputs(
+            environment,
+            letters,
+            fails_on_error,
+            self.progress,
+            result,
+            None if portion is None else portion.shuffle.sink,
+        )
         self.broken = False
         self._clock = environment.clock
         self._limits = limits
         self._seed = seed
         self._guard = guard
+        self._portion = portion
 
     # ---- hot changes -------------------------------------------------------------------------------------------
 
     def prepare(self, graph: Graph, jobs: Mapping[str, int], renamed: Mapping[str, str] | None = None) -> GraphChange:
         """Makes a change ready: compiles operators, opens connectors. Runs beside the stream, in the one thread that
         makes changes. SqlError leaves everything as it was."""
-        prepared = self.executor.prepare(lower(graph, self.executor.plan))
+        plan = lower(graph, self.executor.plan)
+        prepared = self.executor.prepare(plan if self._portion is None else self._portion.of(plan))
         sources = self.inputs.open(prepared.plan, prepared.operators)
         sinks = self.outputs.open(prepared.plan)
         return GraphChange(graph, prepared, jobs, sources, sinks, renamed or {})
@@ -119,6 +131,8 @@ class GraphRunner:
         else:
             self.executor.switch(change.prepared, self.checkpoints.restored, position.born)
         self.graph = change.graph
+        if self._portion is not None:
+            self._portion.shuffle.version = change.graph.version
         gone = [n for n, v in change.jobs.items() if not v]
         self.jobs = {**self.jobs, **change.jobs}
         for name in gone:
@@ -127,11 +141,13 @@ class GraphRunner:
         self.inputs.switch(plan, change.sources, change.prepared.operators)
         self.outputs.switch(plan, change.sinks)
         for name in self._unacquainted(change) if position is None else ():
-            for shard in self.inputs.running[name].positions:
-                self._introduce(name, shard)
+            self._introduce(name)
 
     def _unacquainted(self, change: GraphChange) -> Iterable[str]:
         """Sources that are new, or over which there is a new watermark: it must know of the shards that are silent."""
+        plan = change.prepared.plan
+        if any(isinstance(plan.nodes[n].plan, ShuffleOut) for n in change.prepared.operators):
+            return self.inputs.running  # others wait to hear how far the time is
         found = dict.fromkeys(change.sources)
         for name in change.prepared.operators:
             node = self.graph.nodes.get(name)
@@ -236,7 +252,7 @@ class GraphRunner:
     def process(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
         """The rows of an epoch through the operators; what comes out waits for `outputs.commit`."""
         for name, shard in record.opened:
-            self._introduce(name, shard)
+            self._introduce_shard(name, shard)
         chunks = tuple(chunks)
         read = {name for name, _ in chunks}
         if record.tick:
@@ -277,7 +293,15 @@ class GraphRunner:
                 tick = empty(node.node.plan.schema, proctime=record.proctime, watermark=MAX_WATERMARK)
                 self.executor.push_behind(name, tick, self.outputs.take)
 
-    def _introduce(self, name: str, shard: str) -> None:
+    def _introduce(self, name: str) -> None:
+        source = self.inputs.running[name]
+        if source.ended:
+            self.executor.push(name, source.tick("", 0, MAX_WATERMARK), self.outputs.take)
+            return
+        for shard in source.positions:
+            self._introduce_shard(name, shard)
+
+    def _introduce_shard(self, name: str, shard: str) -> None:
         """A shard holds the watermark of its table back until it has one of its own."""
         self.executor.push(name, self.inputs.running[name].tick(shard, 0, MIN_WATERMARK), self.outputs.take)
 

@@ -40,6 +40,11 @@ class PortTimes:
         """The watermark of all inputs so far."""
         return int(self._table.columns["watermark"][self._all])
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing comes from any input for now."""
+        return bool(self._table.columns["idle"][self._all])
+
     def advance(self, port: int, batch: Batch) -> Batch:
         """Takes the time of a batch. It comes back with the operator's: its watermark behind the batch, before each row,
         and before the batch. When all inputs are idle, time stands still and the operator is idle, too."""

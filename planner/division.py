@@ -1,0 +1,196 @@
+"""A graph divided into parts: each is the whole graph over a share of the sources' shards and of the buckets of state, and
+rows go to the part that owns their bucket wherever an operation needs the rows of a key together. Pure.
+
+Nodes keep their ids and births; what stands between two parts is added to the plan of each (planner/logical/shuffle.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from parser.types import Schema
+from planner.logical import (
+    GlobalAggregate,
+    GroupAggregate,
+    LocalAggregate,
+    LogicalPlan,
+    LookupJoin,
+    Scan,
+    ShuffleIn,
+    ShuffleOut,
+    ShuffleScan,
+    Sink,
+    Stateful,
+    Values,
+    shuffle_table,
+)
+from planner.physical import Edge, PhysicalNode, PhysicalPlan
+from planner.rule_sets import RulesPlan
+from planner.scalar import Call, walk
+from planner.two_phases import splits
+
+# The id of the scan of what other parts send, and of the sink of what goes to them.
+INCOMING: Final = "shuffle:in"
+OUTGOING: Final = "shuffle:out"
+WATERMARK: Final = "CURRENT_WATERMARK"
+_SOURCES: Final = frozenset({"topic"})
+_SINKS: Final = frozenset({"topic", "blackhole"})
+
+
+@dataclass(frozen=True)
+class Share:
+    """What part `index` of `parts` has: every shard of a topic whose number leaves that remainder, and its range of the
+    buckets of state."""
+
+    index: int = 0
+    parts: int = 1
+
+    def has(self, shard: int) -> bool:
+        return shard % self.parts == self.index
+
+
+# That of a graph that is not divided.
+WHOLE: Final = Share()
+
+
+def divide(plan: PhysicalPlan, share: Share, topic: str, *, pre_aggregate: bool = True) -> PhysicalPlan:
+    """The plan of one part. `topic`: over which parts exchange rows. With `pre_aggregate` an aggregate whose rows can be
+    put together before they cross is cut in two; its state is the same either way."""
+    return _Division(plan, share, topic, pre_aggregate).finish()
+
+
+def why_not_divided(sink: Sink) -> str | None:
+    """Why a statement cannot run in parts, in words that end a sentence; None where it can."""
+    waiting: list[LogicalPlan] = [sink]
+    while waiting:
+        node = waiting.pop()
+        if (why := _obstacle(node)) is not None:
+            return why
+        waiting += node.inputs
+    return None
+
+
+def _obstacle(node: LogicalPlan) -> str | None:
+    match node:
+        case Sink(table=None):
+            return "its rows go to whoever asks"
+        case Sink(table=table) if table is not None and table.connector not in _SINKS:
+            return f"table '{table.display}' is written by connector '{table.connector}', and only topics take rows of parts"
+        case Scan(table=table) if table.connector not in _SOURCES:
+            return f"table '{table.display}' is read by connector '{table.connector}', and only topics have shards to share"
+        case LookupJoin():
+            return "it looks rows up in a table, which every part would have to read whole"
+    return None
+
+
+def functions_of(plan: LogicalPlan | RulesPlan) -> frozenset[str]:
+    """Names of all functions that an operation calls."""
+    if isinstance(plan, LogicalPlan):
+        return plan.functions
+    rules = plan.rules.values()
+    called = (e for r in rules for e in (r.predicate, *(e for route in r.routes for _, e in route.items)))
+    return frozenset(n.function for e in called for n in walk(e) if isinstance(n, Call))
+
+
+def without_keys(plan: LogicalPlan | RulesPlan) -> bool:
+    """Whether an operation has all its rows in one bucket."""
+    return isinstance(plan, Stateful) and not any(plan.exchange(i) for i in range(len(plan.inputs)))
+
+
+class _Division:
+    def __init__(self, plan: PhysicalPlan, share: Share, topic: str, pre_aggregate: bool) -> None:
+        self.plan, self.share, self.topic, self.pre_aggregate = plan, share, topic, pre_aggregate
+        self.nodes: dict[str, PhysicalNode] = {}
+        self.crossings: list[str] = []
+
+    def finish(self) -> PhysicalPlan:
+        alone = self._with_time_of_one_part()
+        for node in self.plan.in_order:
+            edges = {port: tuple(self._edge(node, e, alone) for e in found) for port, found in node.edges.items()}
+            self._put(replace(self._own(self.nodes.get(node.id, node)), edges=edges))
+        ports = {i: (Edge(_into(c)),) for i, c in enumerate(self.crossings)}
+        scan = ShuffleScan(shuffle_table(self.topic), crossings=tuple(self.crossings))
+        self._put(PhysicalNode(INCOMING, scan, scan.schema.names, ports, frozenset(), -2))
+        return replace(self.plan, nodes=self.plan.nodes.changed(self.nodes), undivided=self.plan)
+
+    def _with_time_of_one_part(self) -> set[str]:
+        """Nodes that see the rows of this part alone, and know no other time."""
+        found: set[str] = set()
+        fed: set[str] = set()
+        for node in self.plan.in_order:
+            source = isinstance(node.plan, Scan | Values)
+            if source or (node.id in fed and not self._needs_all(node)):
+                found.add(node.id)
+                fed |= {e.target for e in node.outgoing}
+        return found
+
+    def _needs_all(self, node: PhysicalNode) -> bool:
+        return isinstance(node.plan, Stateful) or WATERMARK in functions_of(node.plan)
+
+    def _own(self, node: PhysicalNode) -> PhysicalNode:
+        """What is there once, or only in the part with bucket 0, has no rows in the others."""
+        if self.share.index == 0:
+            return node
+        if isinstance(node.plan, Values):
+            return replace(node, plan=replace(node.plan, rows=()))
+        return replace(node, absent=True) if without_keys(node.plan) else node
+
+    def _edge(self, source: PhysicalNode, edge: Edge, alone: set[str]) -> Edge:
+        """The edge, or one to the crossing that takes its place."""
+        target = self.nodes.get(edge.target) or self.plan.nodes.get(edge.target)
+        if target is None or not self._needs_all(target):
+            return edge
+        if not isinstance(target.plan, Stateful) and source.id not in alone:
+            return edge
+        return self._cross(source, target, edge.target_port)
+
+    def _cross(self, source: PhysicalNode, target: PhysicalNode, port: int) -> Edge:
+        name = f"{target.id}.{port}"
+        self.crossings.append(name)
+        first = _out(name)
+        if self.pre_aggregate and isinstance(target.plan, GroupAggregate) and splits(target.plan, "AUTO"):
+            whole = _in_two(target.plan)
+            target = replace(target, plan=whole)
+            self._put(target)
+            edges = {0: (Edge(first),)}
+            first = f"local:{target.id}"
+            source = PhysicalNode(first, whole.local, whole.local.schema.names, edges, target.jobs, target.rank)
+            self._put(source)
+        self._put_ends(name, source, target, port)
+        return Edge(first)
+
+    def _put_ends(self, name: str, source: PhysicalNode, target: PhysicalNode, port: int) -> None:
+        """Where rows of a crossing leave for other parts, and where they come from them."""
+        keys = target.plan.exchange(port) if isinstance(target.plan, Stateful) else None
+        below, columns = _crossing_rows(source, target, port)
+        out = ShuffleOut(below, name, keys, columns, self.share.index, self.share.parts)
+        self._put(PhysicalNode(_out(name), out, columns.names, {0: (Edge(OUTGOING),)}, target.jobs, target.rank + 1))
+        into = ShuffleIn(name, columns, self.share.parts)
+        self._put(PhysicalNode(_into(name), into, columns.names, {0: (Edge(target.id, port),)}, target.jobs, -1))
+
+    def _put(self, node: PhysicalNode) -> None:
+        self.nodes[node.id] = node
+
+
+def _out(crossing: str) -> str:
+    return f"out:{crossing}"
+
+
+def _into(crossing: str) -> str:
+    return f"in:{crossing}"
+
+
+def _in_two(plan: GroupAggregate) -> GlobalAggregate:
+    local = LocalAggregate(plan.input, plan.keys, plan.aggregates)
+    return GlobalAggregate(local, plan.keys, plan.aggregates, plan.always, ttl_ms=plan.ttl_ms)
+
+
+def _crossing_rows(source: PhysicalNode, target: PhysicalNode, port: int) -> tuple[LogicalPlan, Schema]:
+    """What the rows come out of, and the columns of it that the target takes."""
+    if isinstance(target.plan, LogicalPlan):
+        below = target.plan.inputs[port]
+        wanted = target.plan.needs(frozenset(target.columns), port)
+    else:
+        assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
+        below, wanted = source.plan, frozenset(source.columns)
+    return below, below.schema.select(tuple(n for n in below.schema.names if n in wanted and n in source.columns))

@@ -1,0 +1,74 @@
+"""Where rows leave one part of a divided graph and enter another. These nodes stand in physical plans alone: the graph
+that jobs are merged into knows nothing of parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from parser.types import BYTES, Column, Schema
+from planner.catalog import MetadataColumn, Table
+from planner.logical.core import Scan
+from planner.logical.node import LogicalPlan, OneInput
+
+KEY = "key"
+
+
+@dataclass(frozen=True)
+class ShuffleOut(OneInput):
+    """Rows on their way over the crossing of that name to the parts that own the buckets of their `keys` (none: all to
+    the part of bucket 0; None: they stay in this part, `index`). How far the time is goes to all `parts`. `columns` are
+    those that the operation behind the crossing takes."""
+
+    crossing: str
+    keys: tuple[str, ...] | None
+    columns: Schema
+    index: int
+    parts: int
+
+    @property
+    def schema(self) -> Schema:
+        return self.columns
+
+    @property
+    def label(self) -> str:
+        return "in this part" if self.keys is None else f"by {', '.join(self.keys) or 'nothing'} to {self.parts} parts"
+
+
+@dataclass(frozen=True)
+class ShuffleIn(LogicalPlan):
+    """What came over a crossing, with the time that all `parts` together have reached."""
+
+    crossing: str
+    columns: Schema
+    parts: int
+
+    @property
+    def schema(self) -> Schema:
+        return self.columns
+
+    @property
+    def label(self) -> str:
+        return f"from {self.parts} parts"
+
+
+@dataclass(frozen=True)
+class ShuffleScan(Scan):
+    """All that a part is sent, batches in bytes; `crossings` by output port."""
+
+    crossings: tuple[str, ...] = ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self.table.physical.columns)
+
+    @property
+    def label(self) -> str:
+        return f"{len(self.crossings)} crossings"
+
+
+def shuffle_table(topic: str) -> Table:
+    """The topic over which parts exchange rows, as a source of a plan."""
+    record = Schema((Column("batch", BYTES),))
+    key = MetadataColumn(Column(KEY, BYTES), KEY, virtual=True)
+    return Table(("", "", topic), record, record, {"connector": "shuffle", "topic": topic}, (key,))

@@ -1,0 +1,175 @@
+"""Both ends of a crossing between the parts of a divided graph. What crosses is batches in bytes: rows with their kinds and
+the times before and behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, INT, Schema
+from planner.logical import ShuffleIn, ShuffleOut, ShuffleScan
+from planner.logical.shuffle import KEY
+from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, joined_steps
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.ports import PortTimes
+from sqlengine.operators.scan import METADATA_PREFIX, OFFSET, RECORD
+from sqlengine.parcels import PARCELS, Parcel, Stamp, decode_parcel, decode_stamp, encode_parcel
+from sqlengine.state.keys import BUCKETS, buckets_of
+from sqlengine.state.table import KeyedTable
+
+Encode: TypeAlias = Callable[[Batch], bytes]
+Decode: TypeAlias = Callable[[bytes], Batch]
+
+_NUMBER = BIGINT.with_nullable(False)
+_SALT: Final = 0x9E3779B97F4A7C15
+
+
+class _Told:
+    """How far the time is that was last told of: a table of one row, the same in every part's bucket."""
+
+    def __init__(self, context: Context) -> None:
+        keys = Schema.of(what=INT)
+        self._table: KeyedTable = context.table("told", keys, Schema.of(watermark=_NUMBER, idle=_NUMBER), None)
+        self._slots, is_new = self._table.slots_for([pa.array([0], pa.int32())], 1)
+        if is_new[0]:
+            self._write(MIN_WATERMARK, False)
+
+    def news(self, watermark: int, idle: bool) -> bool:
+        """Whether that is new; it is told of from now on."""
+        columns, slot = self._table.columns, self._slots[0]
+        if watermark <= columns["watermark"][slot] and bool(columns["idle"][slot]) == idle:
+            return False
+        self._write(max(watermark, int(columns["watermark"][slot])), idle)
+        return True
+
+    def _write(self, watermark: int, idle: bool) -> None:
+        self._table.columns["watermark"][self._slots] = watermark
+        self._table.columns["idle"][self._slots] = idle
+        self._table.mark(self._slots)
+
+
+class ShuffleOutOperator:
+    """Gives parcels for the sink. A part that gets no rows of a batch is told of the time where that is new. `rows_shuffled`,
+    `parcels` and `ticks_shuffled` (those without rows) count what goes."""
+
+    def __init__(self, node: ShuffleOut, encode: Encode) -> None:
+        self._node = node
+        self._encode = encode
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        self._told = _Told(context)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        moved = self._told.news(batch.watermark, batch.idle)
+        if not batch.num_rows and not moved:
+            return []
+        names = tuple(n for n in self._node.columns.names if n in batch.schema)
+        owners = self._owners(batch)
+        rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
+        told = [batch.steps, None if batch.row_watermarks is None else np.unique(batch.row_watermarks)]
+        rest = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(told))
+        parts: list[int] = []
+        for part in range(self._node.parts):
+            mine = np.flatnonzero(owners == part)
+            if len(mine) or moved:
+                parts.append(part)
+        parcels = [self._parcel(rest, np.flatnonzero(owners == p), batch) for p in parts]
+        self._counters["rows_shuffled"] += batch.num_rows
+        self._counters["parcels"] += len(parts)
+        columns = (pa.array(parts, pa.int32()), pa.array(parcels, pa.binary()))
+        return [(0, Batch(PARCELS, columns, len(parts), batch.proctime))]
+
+    def _owners(self, batch: Batch) -> IntArray:
+        """The part that each row goes to."""
+        keys = self._node.keys
+        if not keys:
+            return np.full(batch.num_rows, self._node.index if keys is None else 0, np.int64)
+        buckets = buckets_of([batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows)
+        owners: IntArray = buckets.astype(np.int64) * self._node.parts // BUCKETS
+        return owners
+
+    def _parcel(self, rows: Batch, mine: IntArray, whole: Batch) -> bytes:
+        self._counters["ticks_shuffled"] += not len(mine)
+        if len(mine) == whole.num_rows:
+            part = replace(rows, steps=whole.steps)
+        else:
+            part = replace(rows.take(mine), watermark=whole.watermark)
+        return encode_parcel(Parcel(self._node.crossing, self._encode(part)))
+
+    def close(self) -> None: ...
+
+
+class ShuffleScanOperator:
+    """Opens parcels: each batch leaves by the port of its crossing, with the part that sent it as its origin. Those of
+    crossings that are no more are dropped (`parcels_dropped`)."""
+
+    def __init__(self, node: ShuffleScan, decode: Decode) -> None:
+        self._ports: Mapping[str, int] = {c: port for port, c in enumerate(node.crossings)}
+        self._decode = decode
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        self._senders = _Senders(context)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if not batch.num_rows:
+            tick = Batch(Schema(()), (), 0, batch.proctime)
+            return [(to, tick) for to in self._ports.values()]
+        output: Output = []
+        columns = (batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET))
+        for key, record, offset in zip(*columns, strict=True):
+            stamp, parcel = decode_stamp(key), decode_parcel(record)
+            self._senders.check(stamp)
+            to = self._ports.get(parcel.crossing)
+            if to is None:
+                self._counters["parcels_dropped"] += 1
+                continue
+            came = self._decode(parcel.batch)
+            # Parcels of one batch have its seed, and what is random is not the same in all parts.
+            seed = came.seed ^ batch.seed ^ ((offset * _SALT) & 0x7FFFFFFFFFFFFFFF)
+            output.append((to, replace(came, origin=str(stamp.part), proctime=batch.proctime, seed=seed)))
+        return output
+
+    def close(self) -> None: ...
+
+
+class _Senders:
+    """The last epoch of each part that something came from: they only grow."""
+
+    def __init__(self, context: Context) -> None:
+        self._table: KeyedTable = context.table("senders", Schema.of(part=INT), Schema.of(epoch=_NUMBER), None)
+
+    def check(self, stamp: Stamp) -> None:
+        slots, is_new = self._table.slots_for([pa.array([stamp.part], pa.int32())], 1)
+        epochs, slot = self._table.columns["epoch"], slots[0]
+        if not is_new[0] and epochs[slot] == stamp.epoch:
+            return
+        if not is_new[0] and epochs[slot] > stamp.epoch:
+            raise ValueError(f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {epochs[slot]}")
+        epochs[slot] = stamp.epoch
+        self._table.mark(slots)
+
+
+@dataclass
+class ShuffleInOperator:
+    """Puts the times of all parts together: rows come with the one that all have reached. Every part holds the others back
+    until it has told of a time of its own."""
+
+    node: ShuffleIn
+
+    def open(self, context: Context) -> None:
+        self._times = PortTimes(context, self.node.parts)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if batch.origin:
+            return [(0, replace(self._times.advance(int(batch.origin), batch), origin=""))]
+        reached = self._times.reached
+        tick = batch.tick(self.node.columns)
+        return [(0, replace(tick, watermark=reached, since=reached, idle=self._times.idle))]
+
+    def close(self) -> None: ...

@@ -1,0 +1,48 @@
+"""What the parts of a divided graph send each other, besides the batches themselves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from parser.types import BYTES, INT, Schema
+
+# Rows for the sink of a part: where each parcel goes, and the parcel.
+PARCELS: Final = Schema.of(part=INT.with_nullable(False), parcel=BYTES.with_nullable(False))
+
+
+class Parcel(msgspec.Struct, array_like=True, frozen=True):
+    """A batch in bytes on its way over a crossing."""
+
+    crossing: str
+    batch: bytes
+
+
+class Stamp(msgspec.Struct, array_like=True, frozen=True):
+    """Who sent a parcel: the part, in which epoch, at which version of the graph."""
+
+    part: int
+    epoch: int
+    version: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_parcel = msgspec.msgpack.Decoder(Parcel)
+_stamp = msgspec.msgpack.Decoder(Stamp)
+
+
+def encode_parcel(parcel: Parcel) -> bytes:
+    return _encode(parcel)
+
+
+def decode_parcel(data: bytes) -> Parcel:
+    return _parcel.decode(data)
+
+
+def encode_stamp(stamp: Stamp) -> bytes:
+    return _encode(stamp)
+
+
+def decode_stamp(data: bytes) -> Stamp:
+    return _stamp.decode(data)

@@ -1,0 +1,63 @@
+"""The epoch logs of the parts of a divided graph: one topic, a shard for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from parser.errors import ServiceError
+from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import Fenced
+from sqlengine.broker.ownership import Fence
+from sqlengine.executors.epochs import EpochRecord, decode_record
+
+Fencing = Callable[[], Fence | None]
+
+
+def parts_topic(graph: str) -> str:
+    """The topic that instances share out among them: who owns a shard runs the part."""
+    return f"_parts_{graph}"
+
+
+def create_parts(broker: Broker, graph: str, parts: int) -> str:
+    """Makes the topic, or finds it. ServiceError where the graph has another number of parts, which is fixed."""
+    topic = parts_topic(graph)
+    made = broker.create_topic(topic, parts, retention_bytes=1 << 30, if_not_exists=True)
+    if made.shards != parts:
+        raise ServiceError(
+            f"graph '{graph}' has {made.shards} parts, not {parts}",
+            hint="the number of parts is fixed when a graph is made",
+        )
+    return topic
+
+
+class PartLog:
+    """The log of one part. `fence` proves that the part is ours: a record is refused once it is not, and then nothing of
+    its epoch leaves (`lost`)."""
+
+    def __init__(self, broker: Broker, topic: str, index: int, fence: Fencing) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._index = index
+        self._fence = fence
+        self.lost = False
+
+    def append(self, record: EpochRecord) -> int:
+        """Raises Fenced when the part belongs to somebody else by now."""
+        value = msgspec.json.encode(record)
+        try:
+            done = self._broker.append(
+                self._topic, self._index, [value], timestamp_ms=record.proctime, fence=self._fence()
+            )
+        except Fenced:
+            self.lost = True
+            raise
+        return done.next_offset
+
+    def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
+        offset = max(offset, self._broker.begin_offset(self._topic, self._index))
+        while (records := self._broker.read(self._topic, self._index, offset)) is not None:
+            for value, at in zip(records.values.to_pylist(), records.offsets.tolist(), strict=True):
+                yield at + 1, decode_record(value)
+            offset = records.next_offset

@@ -1,0 +1,97 @@
+"""One part of a divided graph, run by whoever owns it: opened, stepped, changed, and closed or lost.
+
+A part is a running graph like any other, over a share of the shards and buckets, with an epoch log and a checkpoint of its
+own. It moves by being closed in one place and opened in another; what an owner that died has left is recovered by the
+next one as any graph is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from planner.division import Share
+from planner.merge import Graph
+from sqlengine.connectors.shuffle import Shuffle
+from sqlengine.executors.portion import Portion
+from sqlengine.executors.runner import GraphChange, GraphRunner
+from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
+from sqlengine.loop import GraphLoop
+from sqlengine.parts.log import Fencing, PartLog, create_parts
+from sqlengine.planning import PlannedJob
+
+log = logging.getLogger("sqlengine.parts")
+
+
+def part_name(graph: str, index: int) -> str:
+    """Of its checkpoints, and as a writer of topics."""
+    return f"{graph}-{index}"
+
+
+class Part:
+    """Stepped by `step`, or by a thread of its own after `loop.start()`. `lost`: it belongs to somebody else by now; it does
+    nothing any more, and whoever had it lets go of it with `abandon`."""
+
+    def __init__(self, name: str, index: int, graph: RunningGraph, epochs: PartLog) -> None:
+        self.name = name
+        self.index = index
+        self.graph = graph
+        self._epochs = epochs
+
+    @property
+    def runner(self) -> GraphRunner:
+        return self.graph.runner
+
+    @property
+    def loop(self) -> GraphLoop:
+        return self.graph.loop
+
+    @property
+    def lost(self) -> bool:
+        return self._epochs.lost
+
+    def step(self) -> bool:
+        """What others want between two epochs, then an epoch. False when there was nothing to do."""
+        return not self.lost and self.loop.turn()
+
+    def prepare(
+        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+    ) -> GraphChange:
+        """Makes a change ready beside the stream. All parts must have made theirs ready before one switches. SqlError
+        leaves everything as it was; a change that does not come is to be abandoned (`GraphChange.abandon`)."""
+        return self.graph.change(graph, plans, jobs, renamed)
+
+    def switch(self, change: GraphChange) -> None:
+        """Puts it in place between two epochs of this part. Until all parts have done so, those that have wait with what
+        they send to others, who read it once they have."""
+        self.graph.switch(change)
+
+    def close(self) -> None:
+        """Ends the epoch that runs and writes a checkpoint: who opens the part next goes on from there."""
+        self.graph.close()
+        log.info("%s: CheckPoint at epoch %d, RemoveSplit", self.name, self.runner.epoch)
+
+    def abandon(self) -> None:
+        """Lets go without a checkpoint: the part is somebody else's already, or is to be taken up where its log ends."""
+        self.graph.abandon()
+        log.info("%s: RemoveSplit at epoch %d, without a checkpoint", self.name, self.runner.epoch)
+
+
+def open_part(
+    graph: str,
+    index: int,
+    parts: int,
+    host: GraphHost,
+    plan_of: PlanOf,
+    fence: Fencing,
+    *,
+    without: Faults | None = None,
+    pre_aggregate: bool = True,
+) -> Part:
+    """Part `index` of `parts` of the graph of that name, recovered from its checkpoint and its log. ServiceError where the
+    graph was made with another number of parts."""
+    name, share = part_name(graph, index), Share(index, parts)
+    epochs = PartLog(host.broker, create_parts(host.broker, graph, parts), index, fence)
+    portion = Portion(share, Shuffle(host.broker, graph, share), epochs, pre_aggregate)
+    part = Part(name, index, open_graph(name, host, plan_of, without, portion), epochs)
+    log.info("%s: NewSplit, goes on behind epoch %d", name, part.runner.epoch)
+    return part

@@ -1,0 +1,219 @@
+"""A divided graph in one thread: its parts over one broker, stepped, killed and moved as a test says. Broker, logs,
+checkpoints, sources and sinks are the real ones; the clock goes by steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from parser.errors import SqlError
+from planner.logical import Sink
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.ownership import Fence
+from sqlengine.config import Config
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.footprint import MemoryLimits
+from sqlengine.graphs import GraphHost, RunningGraph, open_graph
+from sqlengine.machine import Machine
+from sqlengine.parts.part import Part, open_part
+from sqlengine.planning import PlannedJob
+from sqlengine.state.store import CheckpointStore, MemoryStore
+
+START = 1_700_000_000_000
+NEVER = 1 << 60
+_TICK_MS = 1_009
+# Who reads so long without an end reads for ever.
+STEPS = 20_000
+
+
+class Killed(BaseException):
+    """The part ends here."""
+
+
+@dataclass
+class Stores:
+    """Checkpoints that outlive those who made them."""
+
+    held: dict[str, MemoryStore] = field(default_factory=dict)
+
+    def names(self) -> list[str]:
+        return sorted(self.held)
+
+    def open(self, name: str) -> CheckpointStore:
+        return self.held.setdefault(name, MemoryStore())
+
+    def remove(self, name: str) -> None:
+        self.held.pop(name, None)
+
+
+@dataclass
+class Group:
+    """The parts of the graph `g`. `jobs` are the versions of jobs as they were planned."""
+
+    broker: EmbeddedBroker
+    parts: int = 3
+    rows_per_read: int = 2
+    fails: bool = True
+    pre_aggregate: bool = True
+    now: int = START
+    open: dict[int, Part] = field(default_factory=dict)
+    plans: dict[tuple[str, int], PlannedJob] = field(default_factory=dict)
+    stores: Stores = field(default_factory=Stores)
+    steps: int = 0
+
+    def host(self) -> GraphHost:
+        config = Config(rows_per_read=self.rows_per_read, checkpoint_rows=NEVER, checkpoint_ms=NEVER)
+
+        def on_failure(jobs: frozenset[str], why: str) -> None:
+            raise AssertionError(f"{sorted(jobs)} fail: {why}")
+
+        return GraphHost(
+            config,
+            Machine(clock=lambda: self.now),
+            self.broker,
+            OperatorFactory(),
+            self.stores,
+            lambda job, version: self.fails,
+            on_failure,
+            lambda work, *rest: work(*rest),
+            MemoryLimits(),
+        )
+
+    def plan_of(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
+        return {name: self.plans[name, version] for name, version in jobs.items()}
+
+    def start(self, fence: Callable[[], Fence | None] = lambda: None) -> None:
+        for index in range(self.parts):
+            self.open_part(index, fence)
+
+    def open_part(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Part:
+        part = open_part("g", index, self.parts, self.host(), self.plan_of, fence, pre_aggregate=self.pre_aggregate)
+        self.open[index] = part
+        return part
+
+    def submit(self, job: str, version: int, sinks: tuple[Sink, ...], renamed: Mapping[str, str] | None = None) -> None:
+        """Prepares on every part, then switches on each. No sinks: the job goes."""
+        for part, change in self.prepared(job, version, sinks, renamed):
+            part.switch(change)
+
+    def prepared(
+        self, job: str, version: int, sinks: tuple[Sink, ...], renamed: Mapping[str, str] | None = None
+    ) -> list[tuple[Part, object]]:
+        plans = {}
+        if sinks:
+            self.plans[job, version] = plans[job] = PlannedJob(job, sinks)
+        return [
+            (p, p.prepare(p.runner.graph, plans, {job: version if sinks else 0}, renamed or {}))
+            for p in self.open.values()
+        ]
+
+    def step(self, index: int) -> bool:
+        """One step of a part; what it raises is raised here."""
+        part = self.open[index]
+        self.steps += 1
+        assert self.steps < STEPS, "it never ends"
+        self.now += _TICK_MS
+        busy = part.step()
+        assert part.lost or part.loop.problem is None, part.loop.problem
+        return busy
+
+    def kill(self, index: int) -> None:
+        """Nothing is left of it but what is on disk; somebody opens it again."""
+        self.open.pop(index).abandon()
+        self.open_part(index)
+
+    def kill_in_step(self, index: int, chance: Random) -> None:
+        """It dies on its way through an epoch: behind its record, before or between what goes out."""
+        sinks = list(self.open[index].runner.outputs.running.values())
+        doomed = chance.choice(sinks)
+        whole = doomed.commit
+
+        def commit(epoch: int) -> int:
+            if chance.random() < 0.5:  # all of it is out, and nobody was told
+                whole(epoch)
+            raise Killed
+
+        doomed.commit = commit  # type: ignore[method-assign]
+        try:
+            self.step(index)
+        except Killed:
+            pass
+        finally:
+            del doomed.commit  # type: ignore[method-assign]
+        self.open[index].runner.broken = True
+        self.kill(index)
+
+    def move(self, index: int) -> None:
+        """Closed in good order and opened by somebody else."""
+        self.open.pop(index).close()
+        self.open_part(index)
+
+    def run(self, chance: Random | None = None, unrest: float = 0.0) -> None:
+        """Until nobody has anything to do. With `unrest` parts are killed and moved on the way."""
+        quiet = 0
+        while quiet < 2:
+            order = list(range(self.parts))
+            if chance is not None:
+                chance.shuffle(order)
+            busy = [self._turn(i, chance, unrest) for i in order]
+            quiet = 0 if any(busy) else quiet + 1
+
+    def _turn(self, index: int, chance: Random | None, unrest: float) -> bool:
+        if chance is not None and chance.random() < unrest:
+            match chance.choice(("kill", "in step", "move", "checkpoint")):
+                case "kill":
+                    self.kill(index)
+                case "in step":
+                    self.kill_in_step(index, chance)
+                case "move":
+                    self.move(index)
+                case _:
+                    self.open[index].runner.checkpoint(wait=True)
+            return True
+        return self.step(index)
+
+    def close(self) -> None:
+        for part in self.open.values():
+            part.close()
+        self.open = {}
+
+    def counted(self, name: str) -> int:
+        """A counter of all operators that run now."""
+        nodes = (n for p in self.open.values() for n in p.runner.executor.running.values())
+        return sum(n.context.counters[name] for n in nodes)
+
+
+def undivided(group: Group, job: str, sinks: tuple[Sink, ...]) -> RunningGraph:
+    """The same job in a graph that is not divided, to its end."""
+    group.plans[job, 1] = PlannedJob(job, sinks)
+    graph = open_graph("alone", group.host(), group.plan_of)
+    graph.switch(graph.change(graph.runner.graph, {job: group.plans[job, 1]}, {job: 1}, {}))
+    quiet = 0
+    while quiet < 2:
+        group.now += _TICK_MS
+        quiet = 0 if graph.loop.turn() else quiet + 1
+        assert graph.loop.problem is None, graph.loop.problem
+    return graph
+
+
+@contextmanager
+def broker_in(folder: Path) -> Iterator[EmbeddedBroker]:
+    broker = EmbeddedBroker(folder / "topics", fsync="none", clock=lambda: START)
+    try:
+        yield broker
+    finally:
+        broker.close()
+
+
+def values_of(broker: EmbeddedBroker, topic: str) -> list[bytes]:
+    """All records of a topic, shard by shard."""
+    found: list[bytes] = []
+    for shard in range(broker.topic(topic).shards):
+        offset = broker.begin_offset(topic, shard)
+        while (records := broker.read(topic, shard, offset)) is not None:
+            found += records.values.to_pylist()
+            offset = records.next_offset
+    return found
