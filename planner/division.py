@@ -5,6 +5,7 @@ Nodes keep their ids and births; what stands between two parts is added to the p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,6 +34,7 @@ from planner.two_phases import splits
 INCOMING: Final = "shuffle:in"
 OUTGOING: Final = "shuffle:out"
 WATERMARK: Final = "CURRENT_WATERMARK"
+_INTO: Final = "in:"
 _SOURCES: Final = frozenset({"topic"})
 _SINKS: Final = frozenset({"topic", "blackhole"})
 
@@ -57,6 +59,17 @@ def divide(plan: PhysicalPlan, share: Share, topic: str, *, pre_aggregate: bool 
     """The plan of one part. `topic`: over which parts exchange rows. With `pre_aggregate` an aggregate whose rows can be
     put together before they cross is cut in two; its state is the same either way."""
     return _Division(plan, share, topic, pre_aggregate).finish()
+
+
+def with_times(inherited: Mapping[str, str], plan: PhysicalPlan) -> dict[str, str]:
+    """Nodes that take up the state of others, and what holds how far the time is in front of them: it does not go back."""
+    ends = (n for n in plan.nodes if n.startswith(_INTO))
+    found = dict(inherited)
+    for end in ends:
+        node, port = end.removeprefix(_INTO).rsplit(".", 1)
+        if node in inherited:
+            found[end] = _into(f"{inherited[node]}.{port}")
+    return found
 
 
 def why_not_divided(sink: Sink) -> str | None:
@@ -177,7 +190,7 @@ def _out(crossing: str) -> str:
 
 
 def _into(crossing: str) -> str:
-    return f"in:{crossing}"
+    return _INTO + crossing
 
 
 def _in_two(plan: GroupAggregate) -> GlobalAggregate:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
+from planner.division import INCOMING
 from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
@@ -18,6 +19,7 @@ from sqlengine.executors.containment import process
 from sqlengine.executors.letters import addressed
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output, Timed
 from sqlengine.operators.rules import RulesOperator
+from sqlengine.operators.shuffle import ShuffleScanOperator
 from sqlengine.state.table import KeyedTable
 
 # As many rows of one operator may wait for the next ones.
@@ -158,6 +160,13 @@ class EmbeddedExecutor:
             self.running[node.id] = RunningNode(node, operator, context)
         self.plan = plan
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
+
+    def inherit(self, inherited: Mapping[str, str], version: int) -> None:
+        """What was sent to the parts of a divided graph before this version, and comes later, is for those nodes, too, that
+        have taken up the tables of its node."""
+        incoming = self.running[INCOMING].operator
+        assert isinstance(incoming, ShuffleScanOperator)
+        incoming.inherit(inherited, version)
 
     def _context(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from planner.division import with_times
 from planner.logical import AssignWatermark, ShuffleOut, Values
 from planner.merge import Graph
 from planner.physical import lower
@@ -127,12 +128,13 @@ class GraphRunner:
     def switch(self, change: GraphChange, position: Position | None = None) -> None:
         """To another graph; with `position` to that of a checkpoint, whose shards are known."""
         if position is None or self.checkpoints is None:
-            self.executor.switch(change.prepared, inherited=change.inherited)
+            self.executor.switch(change.prepared, inherited=self._inherited(change))
         else:
             self.executor.switch(change.prepared, self.checkpoints.restored, position.born)
         self.graph = change.graph
         if self._portion is not None:
             self._portion.shuffle.version = change.graph.version
+            self.executor.inherit(change.inherited, change.graph.version)
         gone = [n for n, v in change.jobs.items() if not v]
         self.jobs = {**self.jobs, **change.jobs}
         for name in gone:
@@ -142,6 +144,9 @@ class GraphRunner:
         self.outputs.switch(plan, change.sinks)
         for name in self._unacquainted(change) if position is None else ():
             self._introduce(name)
+
+    def _inherited(self, change: GraphChange) -> Mapping[str, str]:
+        return change.inherited if self._portion is None else with_times(change.inherited, change.prepared.plan)
 
     def _unacquainted(self, change: GraphChange) -> Iterable[str]:
         """Sources that are new, or over which there is a new watermark: it must know of the shards that are silent."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from parser.types import BIGINT, INT, Schema
+from parser.types import BIGINT, INT, STRING, Schema
 from planner.logical import ShuffleIn, ShuffleOut, ShuffleScan
 from planner.logical.shuffle import KEY
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, joined_steps
@@ -115,6 +115,15 @@ class ShuffleScanOperator:
     def open(self, context: Context) -> None:
         self._counters = context.counters
         self._senders = _Senders(context)
+        self._heirs = _Heirs(context)
+
+    def inherit(self, nodes: Mapping[str, str], version: int) -> None:
+        """Nodes take up the state of others (by id) with this version of the graph: what was sent to those before, and
+        comes later, is theirs, too."""
+        for crossing in self._ports:
+            node, port = crossing.rsplit(".", 1)
+            if node in nodes:
+                self._heirs.add(f"{nodes[node]}.{port}", crossing, version)
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
@@ -125,14 +134,15 @@ class ShuffleScanOperator:
         for key, record, offset in zip(*columns, strict=True):
             stamp, parcel = decode_stamp(key), decode_parcel(record)
             self._senders.check(stamp)
-            to = self._ports.get(parcel.crossing)
-            if to is None:
+            ports = [self._ports[c] for c in self._heirs.of(parcel.crossing, stamp.version) if c in self._ports]
+            if not ports:
                 self._counters["parcels_dropped"] += 1
                 continue
             came = self._decode(parcel.batch)
             # Parcels of one batch have its seed, and what is random is not the same in all parts.
             seed = came.seed ^ batch.seed ^ ((offset * _SALT) & 0x7FFFFFFFFFFFFFFF)
-            output.append((to, replace(came, origin=str(stamp.part), proctime=batch.proctime, seed=seed)))
+            came = replace(came, origin=str(stamp.part), proctime=batch.proctime, seed=seed)
+            output += [(to, came) for to in ports]
         return output
 
     def close(self) -> None: ...
@@ -153,6 +163,36 @@ class _Senders:
             raise ValueError(f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {epochs[slot]}")
         epochs[slot] = stamp.epoch
         self._table.mark(slots)
+
+
+class _Heirs:
+    """Crossings that take what was sent over another one before a version of the graph."""
+
+    def __init__(self, context: Context) -> None:
+        keys = Schema.of(crossing=STRING, heir=STRING)
+        self._table: KeyedTable = context.table("heirs", keys, Schema.of(version=_NUMBER), None)
+        self._known: dict[str, list[tuple[str, int]]] = {}
+        rows = self._table.live()
+        for old, new, version in zip(
+            *(c.to_pylist() for c in self._table.key_arrays(rows)),
+            self._table.columns["version"][rows].tolist() if len(rows) else (),
+            strict=True,
+        ):
+            self._known.setdefault(old, []).append((new, version))
+
+    def add(self, old: str, new: str, version: int) -> None:
+        slots, _ = self._table.slots_for([pa.array([old]), pa.array([new])], 1)
+        self._table.columns["version"][slots] = version
+        self._table.mark(slots)
+        self._known.setdefault(old, []).append((new, version))
+
+    def of(self, crossing: str, version: int) -> list[str]:
+        """The crossing itself and, of what was sent at that version, its heirs and theirs."""
+        found = [crossing]
+        for new, since in self._known.get(crossing, ()):
+            if version < since:
+                found += self.of(new, version)
+        return found
 
 
 @dataclass

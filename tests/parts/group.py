@@ -10,7 +10,8 @@ from pathlib import Path
 from random import Random
 
 from parser.errors import SqlError
-from planner.logical import Sink
+from planner.catalog import Catalog
+from planner.settings import MINI_BATCH
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.ownership import Fence
 from sqlengine.config import Config
@@ -19,7 +20,7 @@ from sqlengine.executors.footprint import MemoryLimits
 from sqlengine.graphs import GraphHost, RunningGraph, open_graph
 from sqlengine.machine import Machine
 from sqlengine.parts.part import Part, open_part
-from sqlengine.planning import PlannedJob
+from sqlengine.planning import JobText, PlannedJob, plan_job
 from sqlengine.state.store import CheckpointStore, MemoryStore
 
 START = 1_700_000_000_000
@@ -94,21 +95,19 @@ class Group:
         self.open[index] = part
         return part
 
-    def submit(self, job: str, version: int, sinks: tuple[Sink, ...], renamed: Mapping[str, str] | None = None) -> None:
-        """Prepares on every part, then switches on each. No sinks: the job goes."""
-        for part, change in self.prepared(job, version, sinks, renamed):
-            part.switch(change)
+    def submit(self, job: PlannedJob, version: int = 1, among: Callable[[], None] = lambda: None) -> None:
+        """Every part makes the change ready, then each switches; `among` comes between two of them."""
+        self.plans[job.name, version] = job
+        self._change({job.name: job}, {job.name: version}, among)
 
-    def prepared(
-        self, job: str, version: int, sinks: tuple[Sink, ...], renamed: Mapping[str, str] | None = None
-    ) -> list[tuple[Part, object]]:
-        plans = {}
-        if sinks:
-            self.plans[job, version] = plans[job] = PlannedJob(job, sinks)
-        return [
-            (p, p.prepare(p.runner.graph, plans, {job: version if sinks else 0}, renamed or {}))
-            for p in self.open.values()
-        ]
+    def remove(self, name: str, among: Callable[[], None] = lambda: None) -> None:
+        self._change({}, {name: 0}, among)
+
+    def _change(self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], among: Callable[[], None]) -> None:
+        ready = [(p, p.prepare(p.runner.graph, plans, jobs, {})) for p in self.open.values()]
+        for part, change in ready:
+            part.switch(change)
+            among()
 
     def step(self, index: int) -> bool:
         """One step of a part; what it raises is raised here."""
@@ -186,17 +185,22 @@ class Group:
         return sum(n.context.counters[name] for n in nodes)
 
 
-def undivided(group: Group, job: str, sinks: tuple[Sink, ...]) -> RunningGraph:
+def undivided(group: Group, job: PlannedJob) -> RunningGraph:
     """The same job in a graph that is not divided, to its end."""
-    group.plans[job, 1] = PlannedJob(job, sinks)
+    group.plans[job.name, 1] = job
     graph = open_graph("alone", group.host(), group.plan_of)
-    graph.switch(graph.change(graph.runner.graph, {job: group.plans[job, 1]}, {job: 1}, {}))
+    graph.switch(graph.change(graph.runner.graph, {job.name: job}, {job.name: 1}, {}))
     quiet = 0
     while quiet < 2:
         group.now += _TICK_MS
         quiet = 0 if graph.loop.turn() else quiet + 1
         assert graph.loop.problem is None, graph.loop.problem
     return graph
+
+
+def planned(name: str, sql: str, settings: Mapping[str, str] | None = None) -> PlannedJob:
+    """As a server plans it."""
+    return plan_job(JobText(name, sql), Catalog(), {MINI_BATCH: "true", **(settings or {})})
 
 
 @contextmanager

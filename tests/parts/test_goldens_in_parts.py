@@ -15,6 +15,7 @@ from parser.types import Schema
 from planner.division import why_not_divided
 from planner.logical import Sink
 from sqlengine.batch import Batch
+from sqlengine.planning import PlannedJob
 from sqlengine.script import open_runner
 from sqlengine.session import EmbeddedRunner, Runner, Session
 from tests.parts.group import Group, broker_in, undivided, values_of
@@ -70,7 +71,7 @@ class Divided:
             chance = Random(shards)
             group = Group(broker, fails=statement.fails)
             group.start()
-            group.submit("job", 1, tuple(_renamed(s) for s in sinks))
+            group.submit(PlannedJob("job", tuple(_renamed(s) for s in sinks)))
             group.run(chance, unrest=0.15)
             group.close()
             found = [left_in(values_of(broker, f"divided-{n}")) for n in range(len(sinks))]
@@ -79,7 +80,7 @@ class Divided:
             self.done["in parts"] += 1
 
     def _undivided(self, group: Group, sinks: tuple[Sink, ...]) -> list[Counter[str]]:
-        undivided(group, "job", sinks).close()
+        undivided(group, PlannedJob("job", sinks)).close()
         return [left_in(values_of(group.broker, f"out-{n}")) for n in range(len(sinks))]
 
 
