@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 from sqlengine.api.server import THREADS
 from sqlengine.broker.quota import Rates
 from sqlengine.broker.remote import PATH
-from sqlengine.broker.wire import AlterTopic, Append, CreateTopic, DeleteTopic, Request, Served, answer
+from sqlengine.broker.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, answer, appends_of
 from sqlengine.topic_access import COMMANDS, refuse_system, refuse_used
 
 # Of the threads that answer requests, so many may wait for data.
@@ -31,12 +31,16 @@ def broker_blueprint(
 
     def allow(asked: Request) -> None:
         """What the system writes is not written by others, and a topic in use stays."""
-        if isinstance(asked, Append | AlterTopic | CreateTopic | DeleteTopic) and asked.topic != COMMANDS:
-            refuse_system(asked.topic)
+        appends = appends_of(asked)
+        named = {a.topic for a in appends}
+        if isinstance(asked, AlterTopic | CreateTopic | DeleteTopic):
+            named.add(asked.topic)
+        for topic in named - {COMMANDS}:
+            refuse_system(topic)
         if isinstance(asked, DeleteTopic):
             refuse_used(asked.topic, users(asked.topic))
-        if isinstance(asked, Append) and rates is not None:
-            rates.take(client_name(), len(asked.payload.body))
+        if appends and rates is not None:
+            rates.take(client_name(), sum(len(a.payload.body) for a in appends))
 
     @blueprint.post(PATH)
     def ask() -> Response:

@@ -54,6 +54,21 @@ class Appended:
     duplicate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A batch to be appended: what `Broker.append` takes."""
+
+    topic: str
+    shard: int
+    values: Column
+    timestamp_ms: int
+    keys: Column | None = None
+    writer: str | None = None
+    epoch: int | None = None
+    fence: Fence | None = None
+    compression: Compression | None = None
+
+
 class TopicOptions(TypedDict, total=False):
     """What a topic is made with, and what can be changed. None is no limit.
 
@@ -171,6 +186,9 @@ class Broker(Protocol):
         A compacted topic needs a key for every value. The batch is packed with `compression`, by default the topic's,
         where that makes it smaller. Raises BrokerFull (or TopicFull) with nothing written, and Fenced when the claims of
         `fence` belong to somebody else by now."""
+
+    def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
+        """Appends several batches, one after the other, each as `append` does. Where one is refused those before it stand."""
 
     def read(
         self,

@@ -12,7 +12,17 @@ from typing import Unpack
 import msgspec
 
 from sqlengine.broker import compaction, retention
-from sqlengine.broker.base import Appended, Column, Found, Records, ShardInfo, TopicInfo, TopicOptions, check_topic_name
+from sqlengine.broker.base import (
+    Addition,
+    Appended,
+    Column,
+    Found,
+    Records,
+    ShardInfo,
+    TopicInfo,
+    TopicOptions,
+    check_topic_name,
+)
 from sqlengine.broker.chain import Options
 from sqlengine.broker.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
@@ -212,6 +222,22 @@ class EmbeddedBroker:
         return self.append_payload(
             topic, shard, payload, timestamp_ms=timestamp_ms, writer=writer, epoch=epoch, fence=fence
         )
+
+    def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
+        return [
+            self.append(
+                a.topic,
+                a.shard,
+                a.values,
+                keys=a.keys,
+                timestamp_ms=a.timestamp_ms,
+                writer=a.writer,
+                epoch=a.epoch,
+                fence=a.fence,
+                compression=a.compression,
+            )
+            for a in additions
+        ]
 
     def append_payload(
         self,

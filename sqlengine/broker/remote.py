@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar, Unpack
 
 import msgspec
 
-from sqlengine.broker.base import Appended, Column, Found, Records, ShardInfo, TopicInfo, TopicOptions
+from sqlengine.broker.base import Addition, Appended, Column, Found, Records, ShardInfo, TopicInfo, TopicOptions
 from sqlengine.broker.codec import compress, encode
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.latest import latest
@@ -25,6 +25,7 @@ from sqlengine.broker.wire import (
     AlterTopic,
     Answered,
     Append,
+    AppendAll,
     ApplyRetention,
     BeginOffset,
     Commit,
@@ -48,6 +49,7 @@ from sqlengine.broker.wire import (
     Sync,
     Topics,
     Wait,
+    appends_of,
 )
 
 T = TypeVar("T")
@@ -69,6 +71,7 @@ _TOPIC = msgspec.msgpack.Decoder(TopicInfo)
 _TOPICS = msgspec.msgpack.Decoder(list[TopicInfo])
 _SHARDS = msgspec.msgpack.Decoder(list[ShardInfo])
 _APPENDED = msgspec.msgpack.Decoder(Appended)
+_ALL_APPENDED = msgspec.msgpack.Decoder(list[Appended])
 _BATCHES: msgspec.msgpack.Decoder[Batches | None] = msgspec.msgpack.Decoder(Batches | None)
 _MEMBERSHIP = msgspec.msgpack.Decoder(Membership)
 _GROUPS = msgspec.msgpack.Decoder(list[GroupInfo])
@@ -85,7 +88,9 @@ class RemoteBroker:
         self._compressions: dict[str, Compression] = {}
 
     def _ask(self, request: Request, decoder: msgspec.msgpack.Decoder[T]) -> T:
-        again = not isinstance(request, ONCE) or (isinstance(request, Append) and request.writer is not None)
+        again = not isinstance(request, ONCE) or (
+            isinstance(request, Append | AppendAll) and all(a.writer is not None for a in appends_of(request))
+        )
         answered = _ANSWERED.decode(self._transport(msgspec.msgpack.encode(request), again))
         if answered.failure is not None:
             raise answered.failure.error()
@@ -130,8 +135,15 @@ class RemoteBroker:
         fence: Fence | None = None,
         compression: Compression | None = None,
     ) -> Appended:
-        payload = compress(encode(values, keys), compression or self._compression(topic))
-        return self._ask(Append(topic, shard, payload, timestamp_ms, writer, epoch, fence), _APPENDED)
+        addition = Addition(topic, shard, values, timestamp_ms, keys, writer, epoch, fence, compression)
+        return self._ask(self._packed(addition), _APPENDED)
+
+    def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
+        return self._ask(AppendAll(tuple(map(self._packed, additions))), _ALL_APPENDED) if additions else []
+
+    def _packed(self, a: Addition) -> Append:
+        payload = compress(encode(a.values, a.keys), a.compression or self._compression(a.topic))
+        return Append(a.topic, a.shard, payload, a.timestamp_ms, a.writer, a.epoch, a.fence)
 
     def _compression(self, topic: str) -> Compression:
         """The topic's, as it was when it was first asked for: whoever reads can tell."""

@@ -118,6 +118,20 @@ class Append(Request, frozen=True):
         )
 
 
+class AppendAll(Request, frozen=True):
+    appends: tuple[Append, ...]
+
+    def answer(self, broker: Served) -> object:
+        return [append.answer(broker) for append in self.appends]
+
+
+def appends_of(request: Request) -> tuple[Append, ...]:
+    """What a request appends."""
+    if isinstance(request, AppendAll):
+        return request.appends
+    return (request,) if isinstance(request, Append) else ()
+
+
 class Read(Request, frozen=True):
     topic: str
     shard: int
@@ -263,6 +277,7 @@ AnyRequest: TypeAlias = (
     | GetTopic
     | Shards
     | Append
+    | AppendAll
     | Read
     | Lookup
     | BeginOffset
@@ -282,7 +297,7 @@ AnyRequest: TypeAlias = (
     | Wait
 )
 # What would be done twice if it were asked twice.
-ONCE: tuple[type[Request], ...] = (Append, CreateTopic, DeleteTopic, Join)
+ONCE: tuple[type[Request], ...] = (Append, AppendAll, CreateTopic, DeleteTopic, Join)
 
 
 class Failure(msgspec.Struct, frozen=True):

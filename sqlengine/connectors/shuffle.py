@@ -13,7 +13,7 @@ from parser.errors import ServiceError
 from planner.division import Share
 from planner.logical.shuffle import KEY
 from sqlengine.batch import Batch
-from sqlengine.broker.base import Broker, Records
+from sqlengine.broker.base import Addition, Broker, Records
 from sqlengine.broker.packing import Compression
 from sqlengine.connectors.base import Chunk
 from sqlengine.parcels import Stamp, decode_stamp, encode_stamp
@@ -87,7 +87,7 @@ class ShuffleSource:
 
 
 class ShuffleSink:
-    """Sends an epoch's parcels: one append for each part that gets any, own ones included. An epoch that is repeated adds
+    """Sends an epoch's parcels, in one request: a batch for each part that gets any, this one included. An epoch that is repeated adds
     where it is missing and nowhere else."""
 
     guarantee: ClassVar[str] = "exactly-once"
@@ -111,19 +111,21 @@ class ShuffleSink:
 
     def commit(self, epoch: int) -> int:
         stamp = encode_stamp(Stamp(self._share.index, epoch, self._shuffle.version))
-        sent = 0
-        for part, parcels in list(self._pending.items()):
-            self._broker.append(
+        additions = [
+            Addition(
                 self._shuffle.topic,
                 part,
                 parcels,
-                keys=[stamp] * len(parcels),
-                timestamp_ms=self._time,
-                writer=self._writer,
-                epoch=epoch,
+                self._time,
+                [stamp] * len(parcels),
+                self._writer,
+                epoch,
                 compression=self._compression,
             )
-            sent += len(self._pending.pop(part))
-        return sent
+            for part, parcels in self._pending.items()
+        ]
+        self._broker.append_all(additions)
+        self._pending.clear()
+        return sum(len(a.values) for a in additions)
 
     def close(self) -> None: ...

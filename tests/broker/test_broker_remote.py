@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sqlengine.broker.base import Broker
+from sqlengine.broker.base import Addition, Broker
 from sqlengine.broker.codec import Payload, encode
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.errors import BrokerError, BrokerUnreachable
+from sqlengine.broker.errors import BrokerError, BrokerUnreachable, TopicNotFound
 from sqlengine.broker.remote import HttpTransport, RemoteBroker, connect
 from sqlengine.broker.wire import Append, answer
 from tests.support import PATIENCE_S
@@ -47,9 +47,23 @@ def test_a_lost_answer_doubles_nothing_that_has_a_writer(broker: EmbeddedBroker)
     for epoch in range(5):
         remote.append("t", 0, [b"%d" % epoch], timestamp_ms=0, writer="w", epoch=epoch)
     assert records(broker) == [b"0", b"1", b"2", b"3", b"4"]
-    with pytest.raises(BrokerUnreachable):
-        remote.append("t", 0, [b"once or never"], timestamp_ms=0)
-    assert records(broker)[5:] == [b"once or never"]
+    remote.append_all([Addition("t", 0, [b"%d" % e], 0, writer="w", epoch=e) for e in (4, 5, 6)])
+    assert records(broker)[5:] == [b"5", b"6"]
+    for act in (
+        lambda: remote.append("t", 0, [b"once or never"], timestamp_ms=0),
+        lambda: remote.append_all([Addition("t", 0, [b"so here"], 0), Addition("t", 0, [b"7"], 0, None, "w", 7)]),
+    ):
+        with pytest.raises(BrokerUnreachable):
+            act()
+    assert records(broker)[7:] == [b"once or never", b"so here", b"7"]
+
+
+def test_where_one_of_many_appends_is_refused_those_before_it_stand(any_broker: Broker) -> None:
+    any_broker.create_topic("t")
+    with pytest.raises(TopicNotFound):
+        any_broker.append_all([Addition("t", 0, [b"a"], 0), Addition("u", 0, [b"b"], 0), Addition("t", 0, [b"c"], 0)])
+    assert any_broker.append_all([]) == []
+    assert records(any_broker) == [b"a"]
 
 
 @pytest.mark.parametrize(

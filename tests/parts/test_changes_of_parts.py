@@ -59,7 +59,9 @@ def test_a_job_that_comes_while_others_run(broker: EmbeddedBroker) -> None:
         group.step(index)
     # Between two switches those parts that have it already read and send: nobody reads it too early.
     other_scan = SUMS.replace("'scan.startup", "'json.ignore-parse-errors' = 'true', 'scan.startup")
-    group.submit(planned("b", other_scan.format(out="b", where="")), among=lambda: [group.step(i) for i in (3, 1, 0)])
+    group.submit(
+        planned("b", other_scan.format(out="b", where="")), among=lambda: [group.step(i) for i in (0, 1, 2, 3)]
+    )
     click(broker, 40, 30)
     group.run(Random(1), unrest=0.1)
     assert left(broker, "a") == left(broker, "b") == sums(range(70))
