@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from parser.errors import SqlError, render
+from sqlengine.cli_instances import instances
 from sqlengine.cli_jobs import JOB_COMMANDS, define_option
 from sqlengine.cli_letters import dead_letters
 from sqlengine.cli_state import STATE_COMMANDS
@@ -99,6 +100,14 @@ def cli() -> None:
     show_default=True,
     help="Where checkpoints are kept.",
 )
+@click.option(
+    "--instances", "processes", type=click.IntRange(0), default=0, show_default=True,
+    help="Processes that run jobs in parts, where they can be divided.",
+)  # fmt: skip
+@click.option(
+    "--parts", type=click.IntRange(1, 128), default=8, show_default=True,
+    help="Parts that instances share out; fixed when they first start.",
+)  # fmt: skip
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
 @click.option(
     "--client-rate", type=SIZE, help="What a client may append to topics a second, such as 10MB (default: any)."
@@ -122,6 +131,8 @@ def serve(
     token_file: str | None,
     fsync: Fsync,
     checkpoints: Checkpoints,
+    processes: int,
+    parts: int,
     batch_size: int,
     client_rate: int | None,
     volumes: tuple[Path, ...],
@@ -144,6 +155,8 @@ def serve(
         function_limits=function_limits(function_seconds, function_memory),
         fsync=fsync,
         checkpoints=checkpoints,
+        instances=processes,
+        parts=parts,
         host=host,
         port=port,
         token=token,
@@ -225,7 +238,7 @@ def _run_script(text: str, file: str | None, batch_size: int, where: str, output
         return good
 
 
-for command in (*JOB_COMMANDS, *STATE_COMMANDS, dead_letters, topic, tail):
+for command in (*JOB_COMMANDS, *STATE_COMMANDS, dead_letters, instances, topic, tail):
     cli.add_command(command)
 
 

@@ -230,11 +230,15 @@ def jobs(name: str | None, state: str | None, server: str | None, token_file: st
 def _draw_jobs(body: Json) -> None:
     found = items_of(body, "jobs")
     rows = [
-        (j["name"], j["state"], j["version"], j["origin"], j["rows"], moment(j["changed_ms"]), j["reason"] or "")
+        (
+            *(j[key] for key in ("name", "state", "version", "origin", "graph", "rows")),
+            moment(j["changed_ms"]),
+            j["reason"] or "",
+        )
         for j in found
     ]
     if rows:
-        draw_table(("name", "state", "version", "origin", "rows", "changed", "reason"), rows)
+        draw_table(("name", "state", "version", "origin", "graph", "rows", "changed", "reason"), rows)
         click.echo(f"{count(len(found), 'job')}: {_tally(found, 'state')}", err=True)
     else:
         click.echo("no jobs", err=True)

@@ -25,6 +25,8 @@ class Config:
     shards of topics may be moved;
     `memory_limit`: bytes of state that all jobs together may hold (None: as much as there is);
     `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
+    `instances`: processes that run jobs in parts (0: all runs in this one), how many `parts` there are (fixed when the graph
+    is made), and how long an instance may be silent;
     `segment_bytes`: a topic's file is followed by another one once it has so many;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
@@ -35,6 +37,9 @@ class Config:
     uploads: bool = False
     fsync: Fsync = "none"
     segment_bytes: int = 64 << 20
+    instances: int = 0
+    parts: int = 8
+    session_ms: int = 10_000
     rows_per_read: int = 4096
     memory_limit: int | None = None
     checkpoints: Checkpoints = "rocksdb"

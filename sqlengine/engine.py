@@ -12,16 +12,13 @@ import gc
 import logging
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TypeVar
 
 from parser.errors import ExecutionError, JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
-from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import Outcome, Request
 from sqlengine.changing import Changes
@@ -32,6 +29,7 @@ from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.fleet import Fleet
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs import GraphHost, RunningGraph
+from sqlengine.instances.children import Children
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.machine import THIS, Machine
 from sqlengine.planning import BoundJob, JobText, bind_job
@@ -77,7 +75,7 @@ class Engine:
             config,
             machine,
             self.broker,
-            OperatorFactory(_rules(config, machine)),
+            OperatorFactory(machine.rules(config)),
             self._stores(config, machine),
             self._registry.fails_on_error,
             self._on_failure,
@@ -85,6 +83,7 @@ class Engine:
             self._registry.memory,
         )
         self._fleet = Fleet(host, self._registry.plans_of)
+        self.instances = Children(self.broker, config, machine) if config.instances else None
         self.savepoints = Savepoints(self._registry, self._fleet, config)
         self.state = StateViews(self._registry, self._fleet)
         self._changes = Changes(self._registry, self._fleet, self.savepoints)
@@ -118,6 +117,8 @@ class Engine:
         gc.collect()
         gc.freeze()
         self._fleet.start()
+        if self.instances is not None:
+            self.instances.start(self._fleet.divided())
 
     def close(self) -> None:
         """Ends the running epochs, writes checkpoints, releases the folder."""
@@ -126,6 +127,8 @@ class Engine:
         self._closed.set()
         self._thread.shutdown(wait=True)
         try:
+            if self.instances is not None:
+                self.instances.stop()
             self._fleet.close()
         finally:
             POOL.leave(self)
@@ -317,12 +320,6 @@ class Engine:
                     POOL.keep(self, self._registry.modules())
 
         return self._thread.submit(work_and_tidy).result()
-
-
-def _rules(config: Config, machine: Machine) -> Options:
-    if not machine.caches:
-        return config.rules
-    return replace(config.rules, folder=config.data / "patterns", clock=time.thread_time)
 
 
 def _raised(outcome: Outcome) -> Outcome:

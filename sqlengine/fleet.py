@@ -1,23 +1,31 @@
 """The graphs of an engine: the main one, which all jobs share that read at its position, and one of its own for jobs that
-ask to begin earlier than the shared position is."""
+ask to begin earlier than the shared position is. Where there are instances, jobs that can run in parts have a divided graph
+in the place of the main one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from typing import Final
 
 import msgspec
 
-from parser.errors import SqlError
+from parser.errors import JobError, ServiceError, SqlError
+from planner.division import why_not_divided
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.savepoints import Restoration
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
+from sqlengine.instances.control import is_divided
+from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs import MAIN
 from sqlengine.planning import PlannedJob
+
+# The divided graph that all jobs share which can run in parts.
+SHARED: Final = "shared"
 
 
 class Fleet:
@@ -32,8 +40,24 @@ class Fleet:
     def recover(self, names: Iterable[str]) -> None:
         """Brings back the graphs that ran: those that jobs name, and those that have a folder (the job may not stand in
         the log yet)."""
-        for name in dict.fromkeys((MAIN, *names, *self._host.stores.names())):
-            self.graphs[name] = open_graph(name, self._host, self._plan_of)
+        divided = (SHARED,) if self._host.config.instances else ()
+        for name in dict.fromkeys((MAIN, *divided, *names, *self._host.stores.names())):
+            self.graphs[name] = self._open(name)
+
+    def _open(self, name: str, without: Faults | None = None) -> RunningGraph:
+        """ServiceError for a divided graph in a server without instances."""
+        if not is_divided(self._host.broker, name) and (name != SHARED or not self._host.config.instances):
+            return open_graph(name, self._host, self._plan_of, without)
+        if not self._host.config.instances:
+            raise ServiceError(
+                f"the graph '{name}' is divided, and there are no instances to run its parts",
+                hint="start with --instances N, as it was made",
+            )
+        return DividedGraph(name, self._host, self._plan_of, without or {}, self._host.config.parts)
+
+    def divided(self) -> list[DividedGraph]:
+        """Those whose rows are in other processes."""
+        return [g for g in self.graphs.values() if isinstance(g, DividedGraph)]
 
     def lost(self) -> dict[str, SqlError]:
         """Jobs that ran and cannot be planned any more, or whose operators raise."""
@@ -58,16 +82,18 @@ class Fleet:
         return {job: (g.name, v) for g in self.graphs.values() for job, v in g.runner.jobs.items()}
 
     def place(self, plan: PlannedJob, name: str) -> RunningGraph:
-        """Where a new job runs: in the main graph, or alone under `name` when it asks for records that the main graph
-        has read already."""
-        if not any(self._passed(scan) for sink in plan.sinks for scan in scans(sink)):
-            return self.main
-        return self.graph(name)
+        """Where a new job runs: in parts if it can, else in the main graph; or alone under `name` when it asks for records
+        that these have read already."""
+        shared = self.graphs.get(SHARED)
+        if shared is not None and all(why_not_divided(s) is None for s in plan.sinks):
+            if not self._passed(shared, plan):
+                return shared
+        return self.graph(name) if self._passed(self.main, plan) else self.main
 
     def graph(self, name: str) -> RunningGraph:
         """The graph of that name, made if there is none."""
         if name not in self.graphs:
-            self.graphs[name] = graph = open_graph(name, self._host, self._plan_of)
+            self.graphs[name] = graph = self._open(name)
             if self._started:
                 graph.loop.start()
         return self.graphs[name]
@@ -95,24 +121,37 @@ class Fleet:
     def reopen(self, graph: RunningGraph, without: Faults) -> None:
         """Recovers a graph that stands still from what is on disk, without jobs that are at fault."""
         graph.close()
-        self.graphs[graph.name] = opened = open_graph(graph.name, self._host, self._plan_of, without)
+        self.graphs[graph.name] = opened = self._open(graph.name, without)
         if self._started:
             opened.loop.start()
 
-    def _passed(self, scan: Scan) -> bool:
-        """Whether the main graph reads this source and is behind the place where a new job would begin."""
-        running = self.main.runner.inputs.running.get(scan.digest)
-        if running is None or not any(running.positions.values()):
-            return False
-        source = open_source(scan.table, Environment(self._host.broker, self._host.machine.clock, MAIN))
-        try:
-            return any(source.start(shard) < at for shard, at in list(running.positions.items()))
-        finally:
-            source.close()
+    def _passed(self, graph: RunningGraph, plan: PlannedJob) -> bool:
+        """Whether a graph reads a source of the plan and is behind the place where a new job would begin."""
+        found = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
+        for scan in (s for digest, s in found.items() if digest in graph.runner.inputs.running):
+            source = open_source(scan.table, Environment(self._host.broker, self._host.machine.clock, graph.name))
+            try:
+                if graph.passed(scan, source):
+                    return True
+            finally:
+                source.close()
+        return False
+
+    def here(self, job: str, what: str) -> RunningGraph:
+        """The graph in which the job runs, in this process; JobError says that `what` is asked for is not possible where
+        it is in others."""
+        graph = self.of(job)
+        if graph.divided:
+            raise JobError(
+                f"{what} is not possible: job '{job}' runs in instances",
+                detail=f"its rows and its state are in the parts of graph '{graph.name}'",
+            )
+        return graph
 
     def retire_idle(self) -> None:
         """Closes graphs of their own that have no job any more. Their names are never used again."""
-        for name in [n for n, g in self.graphs.items() if n != MAIN and not g.runner.jobs and not g.runner.broken]:
+        own = [n for n, g in self.graphs.items() if n != MAIN and not g.divided]
+        for name in [n for n in own if not self.graphs[n].runner.jobs and not self.graphs[n].runner.broken]:
             graph = self.graphs.pop(name)
             graph.close()
             self._host.stores.remove(name)
@@ -138,7 +177,7 @@ class Fleet:
         """Rows that each job has given to sinks since the server started."""
         rows: Counter[str] = Counter()
         for graph in list(self.graphs.values()):
-            rows.update(graph.executor.rows_by_job())
+            rows.update(graph.rows_by_job())
         return rows
 
     def callers(self, identity: str) -> frozenset[str]:

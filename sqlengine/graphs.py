@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from parser.errors import ExecutionError, SqlError
 from planner.division import WHOLE
+from planner.logical import Scan
 from planner.merge import Graph, merge, stateful_nodes
 from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.base import Environment, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -71,7 +73,9 @@ def open_graph(
 class RunningGraph:
     """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that ran and cannot be
     planned any more, or `without` which it is to be recovered; the others are recovered without them. `portion`: it is a
-    part of a divided graph."""
+    part of a divided graph. `divided`: its rows and its state are in parts, which are elsewhere."""
+
+    divided: ClassVar[bool] = False
 
     def __init__(
         self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, portion: Portion | None = None
@@ -121,7 +125,7 @@ class RunningGraph:
             if position is not None:
                 self._restore(position)
             self.runner.inputs.may_be_lost = self._syncs_late
-            repeat(self.runner, self._repeat)
+            repeat(self.runner, self.change_again)
             if self._syncs_late:
                 settle(self.runner)
         except OperatorFailed as error:
@@ -177,7 +181,8 @@ class RunningGraph:
             raise
         return replace(change, inherited=takeover.inherited), takeover
 
-    def _repeat(self, graph: Graph, change: Change) -> GraphChange:
+    def change_again(self, graph: Graph, change: Change) -> GraphChange:
+        """The change that an entry of the log tells of, made ready; without jobs that cannot be planned any more."""
         plans = self._plans({n: v for n, v in change.jobs.items() if v})
         for name in [n for n, v in change.jobs.items() if not v]:
             self.lost.pop(name, None)
@@ -203,6 +208,15 @@ class RunningGraph:
                 change.abandon()
             raise
         self._rebuilder.look()
+
+    def rows_by_job(self) -> Counter[str]:
+        """Rows that each job has given to sinks since the graph was opened."""
+        return self.executor.rows_by_job()
+
+    def passed(self, scan: Scan, source: Source) -> bool:
+        """Whether it is behind the place where a new job would begin in a source that it reads."""
+        positions = dict(self.runner.inputs.running[scan.digest].positions)
+        return any(positions.values()) and any(source.start(shard) < at for shard, at in positions.items())
 
     def close(self) -> None:
         """Ends the epoch that runs, writes a checkpoint."""

@@ -16,6 +16,7 @@ from sqlengine.broker.errors import BrokerFull
 JOBS = "_jobs"
 MAIN = "main"
 _PENDING = b"change"
+_VERSION = b"version:"
 # Of the records in the job log. Those of the first versions carry no number, and are of this one.
 FORMAT = 1
 MAX_NAME = 200
@@ -117,8 +118,19 @@ class JobLog:
         self.versions: dict[str, dict[int, JobVersion]] = {}
         self.jobs: dict[str, Job] = {}
         self.pending: PendingChange | None = None
+        self._read_to = broker.begin_offset(JOBS, 0)
         for key, value in broker.read_latest(JOBS).items():
             self._read(key, value)
+
+    def refresh(self) -> None:
+        """Makes known the versions that another process has written since."""
+        while (records := self._broker.read(JOBS, 0, self._read_to)) is not None:
+            assert records.keys is not None or not records.num_rows
+            keys = records.keys.to_pylist() if records.keys is not None else []
+            for key, value in zip(keys, records.values.to_pylist(), strict=True):
+                if value is not None and key.startswith(_VERSION):
+                    self._read(key, value)
+            self._read_to = records.next_offset
 
     def _read(self, key: bytes, value: bytes) -> None:
         number = msgspec.json.decode(value, type=_Numbered).format
@@ -129,7 +141,7 @@ class JobLog:
             )
         if key == _PENDING:
             self.pending = msgspec.json.decode(value, type=PendingChange)
-        elif key.startswith(b"version:"):
+        elif key.startswith(_VERSION):
             version = msgspec.json.decode(value, type=JobVersion)
             self.versions.setdefault(version.name, {})[version.version] = version
         else:
@@ -209,7 +221,7 @@ class JobLog:
 
 
 def _version_records(versions: Collection[JobVersion]) -> dict[bytes, bytes | None]:
-    return {f"version:{v.name}@{v.version}".encode(): msgspec.json.encode(v) for v in versions}
+    return {_VERSION + f"{v.name}@{v.version}".encode(): msgspec.json.encode(v) for v in versions}
 
 
 def _job_key(name: str) -> bytes:

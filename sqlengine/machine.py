@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from rules.options import Options
+from sqlengine.config import Config
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.threads import THREADS, Threads
@@ -32,6 +34,12 @@ class Machine:
     stores: Callable[[Path], CheckpointStores] = RocksStores
     planner: type[Planner] = Planner
     caches: bool = True
+
+    def rules(self, config: Config) -> Options:
+        """How sets of rules are kept."""
+        if not self.caches:
+            return config.rules
+        return replace(config.rules, folder=config.data / "patterns", clock=time.thread_time)
 
 
 THIS = Machine()

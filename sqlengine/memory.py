@@ -72,3 +72,9 @@ def give_back() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
         if trim is not None:
             trim(0)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from sqlengine import expressions
 from sqlengine.engine import Engine
 from sqlengine.executors.embedded import RunningNode
 from sqlengine.graphs import RunningGraph
+from sqlengine.memory import resident_bytes
 from sqlengine.operators.rules import RulesOperator
 
 
@@ -97,12 +97,6 @@ class EngineCollector:
 
 def _counter(name: str, help_text: str, value: float) -> Metric:
     return CounterMetricFamily(f"sqlengine_{name}", help_text, value)
-
-
-def resident_bytes() -> int:
-    """Resident memory of this process."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def render(engine: Engine) -> bytes:

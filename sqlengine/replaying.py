@@ -63,7 +63,7 @@ class Replays:
         job = self._registry.job(name)
         if job.state is not JobState.RUNNING:
             raise JobError(f"job '{name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
-        graph = self._fleet.of(name)
+        graph = self._fleet.here(name, "a replay")
         wanted = Wanted(job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids))
         rows: list[Again] = []
         refused: list[Refusal] = []

@@ -43,7 +43,7 @@ class Savepoints:
             raise JobError(f"job '{job.name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
         now = self._registry.clock()
         about = About(self._registry.version(job).sql, job.version, job.settings, now)
-        graph = self._fleet.of(job.name)
+        graph = self._fleet.here(job.name, "a savepoint")
         if stop:
             taken: list[Savepoint] = []
 

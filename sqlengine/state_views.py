@@ -81,7 +81,7 @@ class StateViews:
                 detail=f"it is {held.state.value}",
                 hint="'sql savepoint show' tells what is in a savepoint",
             )
-        return self._fleet.of(job)
+        return self._fleet.here(job, "a look at its state")
 
 
 def _view(name: str, schema: Schema, rows: pa.RecordBatch, total: int) -> TableView:

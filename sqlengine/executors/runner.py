@@ -26,7 +26,7 @@ from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.outputs import Outputs, Progress
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.replays import push_again
-from sqlengine.executors.sources import RunningSource, positions_of
+from sqlengine.executors.sources import NOT_GIVEN, RunningSource, positions_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Limits:
 class GraphChange:
     """A change made ready beside the stream: the new graph, its operators, the sources and sinks that come with it
     (open already), the job versions (0: removed), jobs that take up the state of another name (new to old), and new nodes
-    that take up the tables of another node (new to old)."""
+    that take up the tables of another node (new to old). `starts`: where sources begin, by shard, if that is decided
+    elsewhere."""
 
     graph: Graph
     prepared: Prepared
@@ -49,6 +50,7 @@ class GraphChange:
     sinks: Mapping[str, Sink]
     renamed: Mapping[str, str]
     inherited: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def abandon(self) -> None:
         """Closes what was opened for a change that does not come."""
@@ -117,7 +119,7 @@ class GraphRunner:
     def apply(self, change: GraphChange) -> None:
         """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
         self.complete()  # what a full disk held up, before its sinks may go
-        starts = {name: source.begin() for name, source in change.sources.items()}
+        starts = {name: source.begin(change.starts.get(name, NOT_GIVEN)) for name, source in change.sources.items()}
         recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed))
         self._write(self._record(change=recorded))
         for name, source in change.sources.items():
@@ -175,7 +177,7 @@ class GraphRunner:
         tick = self._timer_is_due()
         if not chunks and not opened and not ended and not tick:
             self._raise()
-            self._checkpoint()
+            self.checkpoint_when_due()
             return False
         ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
         record = self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)
@@ -186,7 +188,7 @@ class GraphRunner:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
         self.outputs.commit(self.epoch)
         self._raise()
-        self._checkpoint()
+        self.checkpoint_when_due()
         return True
 
     def replay(self, replay: Replay) -> None:
@@ -345,7 +347,8 @@ class GraphRunner:
             began={n: (s.began_epoch, s.began) for n, s in self.inputs.running.items()},
         )
 
-    def _checkpoint(self) -> None:
+    def checkpoint_when_due(self) -> None:
+        """Begins one where enough has changed, or enough time has gone by since the last."""
         held, now = self.checkpoints, self._clock()
         if held is not None and held.due(self.epoch, self.executor.tables, now):
             self.checkpoint()

@@ -16,6 +16,8 @@ from sqlengine.connectors.base import Chunk, Reloading, Source
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.scan import raw_schema
 
+NOT_GIVEN: Mapping[str, int] = {}
+
 
 @dataclass
 class RunningSource:
@@ -35,9 +37,10 @@ class RunningSource:
         self._keys = tuple(m for m in self.scan.table.metadata if m not in told)
         self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
 
-    def begin(self) -> dict[str, int]:
-        """Takes up all shards that there are now at the offsets where a new job begins."""
-        self.positions = {shard: self.source.start(shard) for shard in self.source.shards()}
+    def begin(self, given: Mapping[str, int] = NOT_GIVEN) -> dict[str, int]:
+        """Takes up all shards that there are now, at the offsets `given` or, of others, where a new job begins."""
+        shards = self.source.shards()
+        self.positions = {shard: given[shard] if shard in given else self.source.start(shard) for shard in shards}
         return dict(self.positions)
 
     def new_shards(self) -> list[str]:

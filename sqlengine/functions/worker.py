@@ -5,7 +5,6 @@ hang the server knows the row at fault. What users' code prints goes to the serv
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import mmap
 import os
@@ -23,8 +22,8 @@ from sqlengine.functions.hints import BadSignature, describe
 from sqlengine.functions.protocol import Closed, Header, encode, receive
 from sqlengine.functions.reasons import reason_of, set_root
 from sqlengine.memory import forget_pandas
+from sqlengine.parent import die_with_parent
 
-_PR_SET_PDEATHSIG = 1
 PROGRESS = 4  # numbers in shared memory: first row at work, the one behind the last, two spare
 
 
@@ -85,11 +84,6 @@ def find(place: str) -> object:
     return getattr(module, name)
 
 
-def _die_with_parent() -> None:
-    """Also a function that hangs in C ends with the server."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _limit_memory(limit: int) -> None:
     """So many bytes more than the interpreter itself has taken: what goes beyond is a MemoryError."""
     used = next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line)
@@ -99,9 +93,7 @@ def _limit_memory(limit: int) -> None:
 
 def main() -> None:
     fd, progress_fd, memory, folder, parent = sys.argv[1:6]
-    _die_with_parent()
-    if os.getppid() != int(parent):
-        sys.exit(0)
+    die_with_parent(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)  # what users print is no answer
     sys.path.insert(0, folder)

@@ -1,0 +1,21 @@
+"""/api/v1/instances: the processes that run jobs in parts."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, jsonify
+from msgspec import to_builtins
+
+from sqlengine.engine import Engine
+
+
+def instances_blueprint(engine: Engine) -> Blueprint:
+    """The routes over one engine."""
+    blueprint = Blueprint("instances", __name__, url_prefix="/api/v1/instances")
+
+    @blueprint.get("")
+    def list_instances() -> Response:
+        """All instances with their parts; none in a server that was started without."""
+        views = engine.instances.views() if engine.instances is not None else []
+        return jsonify({"instances": to_builtins(views)})
+
+    return blueprint

@@ -1,0 +1,126 @@
+"""The instances of a server: for each of its divided graphs some processes, which reach its broker over a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from sqlengine.broker.near import NearServer
+from sqlengine.broker.wire import Served
+from sqlengine.config import Config
+from sqlengine.instances.control import PartReport, Report
+from sqlengine.instances.leader import DividedGraph
+from sqlengine.instances.processes import Child, Processes
+from sqlengine.machine import Machine
+
+
+@dataclass(frozen=True)
+class InstanceView:
+    """An instance as people see it. `state`: starting, running, silent (no member of its group any more) or dead; `lag`:
+    records of topics that its parts have not read yet; `memory` in bytes; `rows`: read since it started."""
+
+    graph: str
+    instance: str
+    state: str
+    pid: int | None
+    parts: tuple[int, ...]
+    rows: int
+    rows_per_s: float
+    lag: int
+    memory: int
+    cpu_s: float
+    since_ms: int
+    restarts: int
+    problem: str | None
+
+
+class Children:
+    """Begins with `start`. `stop` ends all of them in good order."""
+
+    def __init__(self, broker: Served, config: Config, machine: Machine) -> None:
+        self._broker = broker
+        self._config = config
+        self._machine = machine
+        self._near: NearServer | None = None
+        self._processes: dict[str, Processes] = {}
+
+    def start(self, graphs: Iterable[DividedGraph]) -> None:
+        for graph in graphs:
+            self.run(graph, self._config.instances)
+
+    def run(self, graph: DividedGraph, count: int) -> None:
+        """Starts `count` processes for a divided graph."""
+        if self._near is None:
+            self._near = NearServer(self._broker)
+        config = self._config
+        held = Processes(graph, config, self._near.path, count, self._machine.clock, config.session_ms)
+        self._processes[graph.name] = held
+        held.start()
+
+    def end(self, graph: str) -> None:
+        """Ends the processes of a divided graph, if it has any."""
+        if graph in self._processes:
+            self._processes.pop(graph).stop()
+
+    def stop(self) -> None:
+        with ExitStack() as stack:
+            if self._near is not None:
+                stack.callback(self._near.close)
+            for name in list(self._processes):
+                stack.callback(self.end, name)
+
+    def views(self) -> list[InstanceView]:
+        """All instances, by graph and number."""
+        return [view for held in list(self._processes.values()) for view in self._of(held)]
+
+    def _of(self, held: Processes) -> Iterator[InstanceView]:
+        graph = held.graph
+        owned, latest, parts = graph.owned(), graph.heard.latest(), graph.heard.parts()
+        for child in held.children:
+            report = latest.get(child.name)
+            mine = {p: parts[p] for p in owned.get(child.name, ()) if p in parts}
+            yield self._view(graph, child, owned.get(child.name), report if _is_of(report, child) else None, mine)
+
+    def _view(
+        self,
+        graph: DividedGraph,
+        child: Child,
+        owned: tuple[int, ...] | None,
+        report: Report | None,
+        parts: dict[int, PartReport],
+    ) -> InstanceView:
+        return InstanceView(
+            graph=graph.name,
+            instance=child.name,
+            state=_state(child, owned),
+            pid=child.pid,
+            parts=owned or (),
+            rows=report.rows_in if report else 0,
+            rows_per_s=round(graph.heard.rate(child.name), 1) if report else 0.0,
+            lag=sum(map(self._lag, parts.values())),
+            memory=report.memory if report else 0,
+            cpu_s=round(report.cpu_s, 2) if report else 0.0,
+            since_ms=child.since_ms,
+            restarts=max(0, child.restarts),
+            problem=report.problem if report else None,
+        )
+
+    def _lag(self, part: PartReport) -> int:
+        return sum(
+            max(0, self._broker.end_offset(topic, int(shard)) - at)
+            for topic, shards in part.positions.items()
+            for shard, at in shards.items()
+        )
+
+
+def _is_of(report: Report | None, child: Child) -> bool:
+    return report is not None and report.pid == child.pid
+
+
+def _state(child: Child, owned: tuple[int, ...] | None) -> str:
+    if child.process is None:
+        return "dead"
+    if owned is not None:
+        return "running"
+    return "silent" if child.joined else "starting"

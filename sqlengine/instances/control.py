@@ -1,0 +1,183 @@
+"""What the leader of a divided graph and its instances tell each other, through topics of the broker.
+
+The control topic is a log that all of them read in order: a change is prepared by all instances, and then they all switch
+to it or it is given up. A part that is opened later makes up for the switches that it has not seen; the version of its
+graph says which. Answers and reports of instances are in another topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+
+from parser.errors import ServiceError
+from sqlengine.broker.base import Broker
+from sqlengine.parts.log import parts_topic
+
+FORMAT = 1
+# Of what instances have told, only the latest counts.
+_REPORTS_BYTES = 8 << 20
+
+
+def is_divided(broker: Broker, graph: str) -> bool:
+    """Whether there is a divided graph of that name."""
+    return any(topic.name == parts_topic(graph) for topic in broker.topics())
+
+
+class Prepare(msgspec.Struct, frozen=True, tag=True):
+    """The change to `version` of the graph: the job versions that come (0: the job goes), and jobs that take up the state
+    of another name (new to old). Its number is its offset."""
+
+    version: int
+    jobs: dict[str, int]
+    renamed: dict[str, str] = {}
+    format: int = FORMAT
+
+
+class Switch(msgspec.Struct, frozen=True, tag=True):
+    """The same change, to be made: the sources that come with it begin at `starts` (offsets by source and shard)."""
+
+    version: int
+    jobs: dict[str, int]
+    renamed: dict[str, str] = {}
+    starts: dict[str, dict[str, int]] = {}
+    format: int = FORMAT
+
+
+class GiveUp(msgspec.Struct, frozen=True, tag=True):
+    """The change that was prepared last does not come."""
+
+    version: int
+    format: int = FORMAT
+
+
+Control: TypeAlias = Prepare | Switch | GiveUp
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """An error of an instance, in the words that people see."""
+
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, tag=True):
+    """An instance has prepared the change of that number, or cannot."""
+
+    instance: str
+    number: int
+    problem: Problem | None = None
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """Jobs are at fault in an instance. It is told again and again until they are gone."""
+
+    instance: str
+    jobs: list[str]
+    reason: str
+
+
+@dataclass(frozen=True)
+class PartReport:
+    """A part as its instance sees it: the version of its graph, its last epoch, and how far it has read each shard of each
+    topic (the least of several readers)."""
+
+    version: int
+    epoch: int
+    positions: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+class Report(msgspec.Struct, frozen=True, tag=True):
+    """What an instance has done since it started. `sinks`: rows by the id of the sink."""
+
+    instance: str
+    pid: int
+    since_ms: int
+    now_ms: int
+    parts: dict[int, PartReport]
+    jobs: dict[str, int] = {}
+    sinks: dict[str, int] = {}
+    rows_in: int = 0
+    epochs: int = 0
+    dead_letters: int = 0
+    memory: int = 0
+    cpu_s: float = 0.0
+    problem: str | None = None
+
+
+Told: TypeAlias = Answer | Failed | Report
+
+_CONTROL: msgspec.json.Decoder[Control] = msgspec.json.Decoder(Control)
+_TOLD: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
+
+
+class ControlLog:
+    """The control topic of one divided graph."""
+
+    def __init__(self, broker: Broker, graph: str) -> None:
+        self.topic = f"_control_{graph}"
+        broker.create_topic(self.topic, if_not_exists=True)
+        self._broker = broker
+
+    def append(self, entry: Control, now_ms: int) -> int:
+        """The entry's offset."""
+        done = self._broker.append(self.topic, 0, [msgspec.json.encode(entry)], timestamp_ms=now_ms)
+        return done.first_offset
+
+    def read(self, offset: int = 0) -> Iterator[tuple[int, Control]]:
+        """Entries from `offset` on, each with its own."""
+        while (records := self._broker.read(self.topic, 0, offset)) is not None:
+            for value, at in zip(records.values.to_pylist(), records.offsets.tolist(), strict=True):
+                yield at, _read(value)
+            offset = records.next_offset
+
+    def switches(self, after: int, until: int) -> Iterator[Switch]:
+        """The switches to versions from `after` + 1 to `until`, in order. ServiceError where one is missing."""
+        version = after
+        for _, entry in self.read():
+            if isinstance(entry, Switch) and version < entry.version <= until:
+                if entry.version != version + 1:
+                    raise ServiceError(
+                        f"topic {self.topic} has a gap: version {version} is followed by {entry.version}",
+                        hint="it was shortened by hand",
+                    )
+                version = entry.version
+                yield entry
+
+
+class Reports:
+    """What instances tell, in a topic of its own."""
+
+    def __init__(self, broker: Broker, graph: str) -> None:
+        self._topic = f"_instances_{graph}"
+        broker.create_topic(self._topic, retention_bytes=_REPORTS_BYTES, if_not_exists=True)
+        self._broker = broker
+        self._offset = broker.end_offset(self._topic, 0)
+
+    def tell(self, told: Told, now_ms: int) -> None:
+        self._broker.append(self._topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms)
+
+    def read(self) -> list[Told]:
+        """What was told since this was made, and not read yet."""
+        records = self._broker.read(self._topic, 0, self._offset)
+        if records is None:
+            return []
+        self._offset = records.next_offset
+        return [_TOLD.decode(value) for value in records.values.to_pylist()]
+
+
+class _Numbered(msgspec.Struct):
+    format: int = 0
+
+
+def _read(value: bytes) -> Control:
+    number = msgspec.json.decode(value, type=_Numbered).format
+    if number != FORMAT:
+        raise ServiceError(
+            f"an entry of the control topic has format {number}, this version reads {FORMAT}",
+            hint="start the version that wrote the data folder, or begin with an empty one",
+        )
+    return _CONTROL.decode(value)

@@ -1,0 +1,87 @@
+"""What the leader of a divided graph has heard of its instances."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlengine.instances.control import Answer, PartReport, Problem, Report
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What all instances have done since the server started; `jobs`, `sinks`: rows by job and by the id of the sink."""
+
+    jobs: Counter[str]
+    sinks: Counter[str]
+    rows_in: int
+    epochs: int
+    dead_letters: int
+
+
+class Heard:
+    """Written by the leader's thread, read by all. An instance that starts again counts from 0: what its former life did
+    stays."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._answers: dict[int, dict[str, Problem | None]] = {}
+        self._latest: dict[str, Report] = {}
+        self._rates: dict[str, float] = {}
+        self._before: list[Report] = []
+
+    def take(self, report: Report) -> None:
+        with self._lock:
+            held = self._latest.get(report.instance)
+            if held is not None and held.pid != report.pid:
+                self._before = [_sum([*self._before, held])]
+            same = held is not None and held.pid == report.pid
+            seconds = (report.now_ms - (held.now_ms if held and same else report.since_ms)) / 1000
+            rows = report.rows_in - (held.rows_in if held and same else 0)
+            self._rates[report.instance] = rows / seconds if seconds > 0 else 0.0
+            self._latest[report.instance] = report
+
+    def answered(self, answer: Answer) -> None:
+        with self._lock:
+            for old in [n for n in self._answers if n < answer.number]:
+                del self._answers[old]
+            self._answers.setdefault(answer.number, {})[answer.instance] = answer.problem
+            self._lock.notify_all()
+
+    def answers(self, number: int, timeout_s: float) -> dict[str, Problem | None]:
+        """The answers to a change so far, by instance; waits for the next one at most so long."""
+        with self._lock:
+            self._lock.wait(timeout_s)
+            return dict(self._answers.get(number, {}))
+
+    def latest(self) -> dict[str, Report]:
+        """The last report of each instance."""
+        with self._lock:
+            return dict(self._latest)
+
+    def rate(self, instance: str) -> float:
+        """Rows a second that it read between its last two reports."""
+        return self._rates.get(instance, 0.0)
+
+    def parts(self) -> dict[int, PartReport]:
+        """The last report of each part."""
+        reports = sorted(self.latest().values(), key=lambda r: r.now_ms)
+        return {index: part for report in reports for index, part in report.parts.items()}
+
+    def totals(self) -> Totals:
+        with self._lock:
+            total = _sum([*self._before, *self._latest.values()])
+        return Totals(Counter(total.jobs), Counter(total.sinks), total.rows_in, total.epochs, total.dead_letters)
+
+
+def _sum(reports: list[Report]) -> Report:
+    jobs: Counter[str] = Counter()
+    sinks: Counter[str] = Counter()
+    for report in reports:
+        jobs.update(report.jobs)
+        sinks.update(report.sinks)
+    return Report(
+        "", 0, 0, 0, {}, dict(jobs), dict(sinks),
+        sum(r.rows_in for r in reports), sum(r.epochs for r in reports), sum(r.dead_letters for r in reports),
+    )  # fmt: skip

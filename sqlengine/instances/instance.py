@@ -1,0 +1,133 @@
+"""One instance of a divided graph: runs the parts that it owns, makes the changes that the leader decides, and tells what
+it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlengine.broker.base import Broker
+from sqlengine.broker.ownership import Fence
+from sqlengine.config import Config
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.functions.pool import POOL
+from sqlengine.graphs import GraphHost
+from sqlengine.instances.control import ControlLog, Failed, Reports, Told
+from sqlengine.instances.counting import described
+from sqlengine.instances.following import Following
+from sqlengine.instances.member import Member
+from sqlengine.instances.owned import OwnedParts
+from sqlengine.machine import Machine
+from sqlengine.parts.log import parts_topic
+from sqlengine.parts.part import Part, open_part
+from sqlengine.registry import Registry
+from sqlengine.state.stores import CheckpointStores
+
+# An idle instance looks at least so often for changes and parts; data wakes it at once.
+IDLE_S = 0.1
+REPORT_MS = 1000
+
+
+@dataclass(frozen=True)
+class Place:
+    """What an instance is told when it is made: its name, which is its own among the instances of `graph`, and how long it
+    may be silent."""
+
+    name: str
+    graph: str
+    session_ms: int
+
+
+class Instance:
+    """Joins when it is made. The stream and the parts belong to the thread that calls `run`; changes are prepared beside it,
+    and a third thread tells the server that this process lives."""
+
+    def __init__(
+        self,
+        place: Place,
+        broker: Broker,
+        config: Config,
+        machine: Machine,
+        factory: OperatorFactory,
+        stores: CheckpointStores,
+    ) -> None:
+        self.place = place
+        self._broker = broker
+        self._clock = machine.clock
+        self._registry = Registry(broker, config, machine)
+        self._reports = Reports(broker, place.graph)
+        self._line = machine.threads.line("changes")
+        self._host = GraphHost(
+            config, machine, broker, factory, stores, self._registry.fails_on_error, self._failed, self._line.submit,
+            self._registry.memory,
+        )  # fmt: skip
+        self._told: dict[frozenset[str], int] = {}
+        self._began = self._reported = machine.clock()
+        POOL.join(self, self._on_broken_function)
+        self._following = Following(
+            place.name, ControlLog(broker, place.graph), self._line, self._registry.log.refresh, self._tell
+        )
+        group = parts_topic(place.graph)
+        self._count = broker.topic(group).shards
+        self._member = Member(broker, group, place.name, group, place.session_ms, machine.threads)
+        self._owned = OwnedParts(place.name, place.graph, self._member, self._open)
+
+    def run(self, stopping: Callable[[], bool]) -> None:
+        """Until it is told to stop; closes its parts then, and leaves. BrokerUnreachable where the server is gone."""
+        while not stopping():
+            if not self.turn():
+                self._broker.wait_for_data(IDLE_S)
+        self.close()
+
+    def turn(self) -> bool:
+        """Gives up and takes up parts, makes changes, steps each part once. False when there was nothing to do."""
+        self._owned.follow()
+        self._following.listen(self._owned.parts)
+        busy = self._owned.step()
+        if self._clock() - self._reported >= REPORT_MS:
+            self._report()
+        return busy
+
+    def close(self) -> None:
+        """Ends the epochs, writes checkpoints, gives the parts to the others."""
+        self._following.give_up()
+        for index in list(self._owned.held):
+            self._owned.close(index, "the instance stops")
+        self._line.shutdown(wait=True)
+        self._report()
+        self._member.leave()
+        POOL.leave(self)
+
+    def _open(self, index: int, fence: Callable[[], Fence]) -> Part:
+        """The part, with all changes that the others have made."""
+        part = open_part(self.place.graph, index, self._count, self._host, self._registry.plans_of, fence)
+        try:
+            self._following.catch_up(part)
+        except BaseException:
+            part.abandon()
+            raise
+        return part
+
+    # ---- what the server is told -------------------------------------------------------------------------------
+
+    def _tell(self, told: Told) -> None:
+        self._reports.tell(told, self._clock())
+
+    def _report(self) -> None:
+        now = self._reported = self._clock()
+        parts = {index: described(held.part) for index, held in self._owned.held.items()}
+        count = self._owned.done.with_parts(self._owned.parts.values())
+        self._tell(count.report(self.place.name, self._began, now, parts, self._owned.problem))
+
+    def _failed(self, jobs: frozenset[str], reason: str) -> None:
+        """Tells of jobs at fault, now and then until they are gone."""
+        now = self._clock()
+        if jobs - {""} and now - self._told.get(jobs, 0) >= REPORT_MS:
+            self._told[jobs] = now
+            self._tell(Failed(self.place.name, sorted(jobs), reason))
+
+    def _on_broken_function(self, identity: str, reason: str) -> None:
+        """Called by a thread that evaluates: a function of a user was switched off."""
+        graphs = [part.runner.graph for part in self._owned.parts.values()]
+        jobs = frozenset(j for g in graphs for n in g.nodes.values() if identity in n.plan.functions for j in n.jobs)
+        self._failed(jobs, reason)

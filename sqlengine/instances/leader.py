@@ -1,0 +1,173 @@
+"""A divided graph as the server sees it: a graph like others, whose rows are somewhere else.
+
+The leader plans, merges and compiles each change as any graph does, so that what cannot run is refused here; it then has
+the instances prepare it, and writes the switch into the control topic, which is what counts. It never reads a row: its
+tables stay empty."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+from parser.errors import JobError, ServiceError
+from planner.logical import Scan
+from sqlengine.connectors.base import Source
+from sqlengine.executors.epochs import Change
+from sqlengine.executors.runner import GraphChange
+from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph
+from sqlengine.instances.control import (
+    ControlLog,
+    Failed,
+    GiveUp,
+    Prepare,
+    Problem,
+    Report,
+    Reports,
+    Switch,
+)
+from sqlengine.instances.heard import Heard
+from sqlengine.loop import GraphLoop
+from sqlengine.parts.log import create_parts
+
+# An instance that lives and does not answer for so long has a change given up.
+PATIENCE_S = 300.0
+_LOOK_S = 0.05
+
+
+class DividedGraph(RunningGraph):
+    """`parts` is fixed for the life of the graph; its instances are the members of `group`."""
+
+    divided: ClassVar[bool] = True
+
+    def __init__(self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parts: int) -> None:
+        self.group = create_parts(host.broker, name, parts)
+        self.parts = parts
+        self.control = ControlLog(host.broker, name)
+        self.heard = Heard()
+        self._reports = Reports(host.broker, name)
+        self._broker = host.broker
+        for member in self.members():  # of the server's former life, with which they died
+            host.broker.leave(self.group, member)
+        super().__init__(name, host, plan_of, without)
+        broken, problem = self.loop.broken, self.loop.problem
+        self.loop = _Listening(self, host)
+        self.loop.broken, self.loop.problem = broken, problem
+        if not broken:
+            self._catch_up()
+
+    # ---- changes -----------------------------------------------------------------------------------------------
+
+    def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
+        """Has all instances prepare the change, and then makes it. Raises what keeps one of them from it; nothing has
+        changed then."""
+        if first is not None:
+            change.abandon()
+            raise JobError(f"a savepoint of a job in the divided graph '{self.name}' is not possible")
+        version, jobs, renamed = change.graph.version, dict(change.jobs), dict(change.renamed)
+        number = self.control.append(Prepare(version, jobs, renamed), self._now())
+        try:
+            self._agree(number)
+            starts = {name: source.begin() for name, source in change.sources.items()}
+            self.control.append(Switch(version, jobs, renamed, starts), self._now())
+        except BaseException:
+            change.abandon()
+            self.control.append(GiveUp(version), self._now())
+            raise
+        super().switch(replace(change, starts=starts))
+
+    def _agree(self, number: int) -> None:
+        """Returns once all members of the group have prepared. One that dies is none any more."""
+        deadline = time.monotonic() + PATIENCE_S
+        wait = 0.0
+        while True:
+            answers = self.heard.answers(number, wait)
+            for instance, problem in answers.items():
+                if problem is not None:
+                    raise _refused(instance, problem)
+            silent = self.members() - answers.keys()
+            if not silent:
+                return
+            if time.monotonic() > deadline:
+                raise ServiceError(
+                    f"instance {min(silent)} has not prepared the change for {PATIENCE_S:.0f} s",
+                    hint="nothing was changed; 'sql instances' shows what it does",
+                )
+            wait = _LOOK_S
+
+    def _catch_up(self) -> None:
+        """Makes the switches that the control topic tells of and this graph has not made: the server died between."""
+        for entry in self.control.switches(self.runner.graph.version, sys.maxsize):
+            change = self.change_again(self.runner.graph, Change(entry.version, entry.jobs, entry.starts, entry.renamed))
+            super().switch(replace(change, starts=entry.starts))
+
+    # ---- what instances tell -----------------------------------------------------------------------------------
+
+    def owned(self) -> dict[str, tuple[int, ...]]:
+        """The instances that live, each with its parts."""
+        members = [m for g in self._broker.groups() if g.name == self.group for m in g.members]
+        return {m.name: m.shards.get(self.group, ()) for m in members}
+
+    def members(self) -> set[str]:
+        """The instances that live."""
+        return set(self.owned())
+
+    def expel(self, instance: str) -> None:
+        """The instance has died: its parts go to the others."""
+        self._broker.leave(self.group, instance)
+
+    def listen(self) -> bool:
+        """Takes up what instances have told (in the graph's thread)."""
+        told = self._reports.read()
+        for entry in told:
+            match entry:
+                case Report():
+                    self.heard.take(entry)
+                case Failed(jobs=jobs, reason=reason):
+                    self._host.on_failure(frozenset(jobs) & self.runner.jobs.keys(), reason)
+                case _:
+                    self.heard.answered(entry)
+        if told:
+            self._count()
+        return bool(told)
+
+    def _count(self) -> None:
+        """The graph's progress is that of all instances."""
+        totals, progress = self.heard.totals(), self.runner.progress
+        progress.rows_in, progress.epochs = totals.rows_in, totals.epochs
+        progress.dead_letters, progress.rows_out = totals.dead_letters, totals.sinks
+
+    def passed(self, scan: Scan, source: Source) -> bool:
+        """Instances read on while a change is made: whoever wants what is there already does not join them."""
+        return any(source.start(shard) < (source.end(shard) or 0) for shard in source.shards())
+
+    def rows_by_job(self) -> Counter[str]:
+        return self.heard.totals().jobs
+
+    def _now(self) -> int:
+        return self._host.machine.clock()
+
+
+class _Listening(GraphLoop):
+    """The loop of a graph that reads no rows: what there is to do is to listen."""
+
+    def __init__(self, graph: DividedGraph, host: GraphHost) -> None:
+        super().__init__(graph.runner, host.broker, host.on_failure, host.machine.threads)
+        self._graph = graph
+
+    def _step(self) -> bool:
+        try:
+            self.runner.checkpoint_when_due()
+            return self._graph.listen()
+        except ServiceError as error:
+            self._pause(str(error), 1.0)
+            return False
+
+
+def _refused(instance: str, problem: Problem) -> JobError:
+    return JobError(
+        problem.message, detail=problem.detail or f"instance {instance} cannot run it", hint=problem.hint
+    )

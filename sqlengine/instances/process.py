@@ -1,0 +1,88 @@
+"""An instance as a process: a plain interpreter that is told its work on standard input.
+
+It dies with the server that started it; the next server starts others, which go on from what is on disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle  # noqa: TID251  between this process and its own child, never stored
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from sqlengine.broker.errors import BrokerUnreachable
+from sqlengine.broker.near import connect_near
+from sqlengine.config import Config
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.instances.instance import Instance, Place
+from sqlengine.machine import THIS
+from sqlengine.memory import give_back, keep_for_reuse
+from sqlengine.parent import die_with_parent
+
+log = logging.getLogger("sqlengine")
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the child is sent. `socket`: where the server's broker answers; `parent`: the server's process."""
+
+    place: Place
+    config: Config
+    socket: Path
+    parent: int
+
+
+def start(work: Work) -> subprocess.Popen[bytes]:
+    """The process; it is killed when the thread that called this ends. What it logs goes where the server's log goes."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    program = (
+        "from sqlengine.memory import forget_pandas, importing\n"
+        f"forget_pandas()\nwith importing():\n    from {__name__} import main\nmain()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    try:
+        with process.stdin as stdin:
+            stdin.write(pickle.dumps(work))
+    except BrokenPipeError:  # it died at once: whoever looks finds that out
+        pass
+    return process
+
+
+def main() -> None:
+    """The child, until SIGTERM."""
+    work: Work = pickle.load(sys.stdin.buffer)  # noqa: S301
+    die_with_parent(work.parent)
+    stopping = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(level=logging.INFO, format=FORMAT)
+    sys.setswitchinterval(0.0001)
+    keep_for_reuse()
+    broker = connect_near(work.socket)
+    try:
+        factory = OperatorFactory(THIS.rules(work.config))
+        instance = Instance(work.place, broker, work.config, THIS, factory, THIS.stores(work.config.data / "parts"))
+        give_back()
+        log.info("instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid())
+        instance.run(stopping.is_set)
+    except BrokerUnreachable as error:
+        log.error("instance %s ends: %s", work.place.name, error)
+        os._exit(1)

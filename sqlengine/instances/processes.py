@@ -1,0 +1,137 @@
+"""The processes that run the parts of a divided graph: started with the server, again when they die, and ended with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from parser.errors import SqlError
+from sqlengine.config import Config
+from sqlengine.instances.instance import Place
+from sqlengine.instances.leader import DividedGraph
+from sqlengine.instances.process import Work, start
+
+log = logging.getLogger("sqlengine")
+
+_LOOK_S = 0.05
+# A process that dies is started again after a pause, twice as long each time; one that lived so long has none to begin with.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _SOUND_S = 0.1, 10.0, 30.0
+_STOP_S = 60.0
+# One that is no member any more and does not come back in that time hangs, and is killed.
+_SILENT_S = 1.0
+
+
+@dataclass
+class Child:
+    """One of the processes: `since` in s of the monotonic clock, `restarts` so far; `missing_at`: since when it is no
+    member of its group any more, having been one."""
+
+    name: str
+    process: subprocess.Popen[bytes] | None = None
+    since: float = 0.0
+    since_ms: int = 0
+    restarts: int = -1
+    again_at: float = 0.0
+    pause_s: float = _FIRST_PAUSE_S
+    joined: bool = False
+    missing_at: float | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process is not None else None
+
+
+class Processes:
+    """`count` instances of one divided graph, named 1, 2 and so on."""
+
+    def __init__(
+        self, graph: DividedGraph, config: Config, socket: Path, count: int, clock: Callable[[], int], session_ms: int
+    ) -> None:
+        self.graph = graph
+        self.children = [Child(str(number + 1)) for number in range(count)]
+        self._config = config
+        self._socket = socket
+        self._clock = clock
+        self._session_ms = session_ms
+        self._stopping = threading.Event()
+        # Linux kills the children when this thread ends, however that comes.
+        self._thread = threading.Thread(target=self._run, name=f"instances-{graph.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends all of them in good order. May be called twice, and of what was never started."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        looked = 0.0
+        try:
+            while not self._stopping.wait(_LOOK_S):
+                for child in self.children:
+                    self._look_after(child)
+                if time.monotonic() - looked > _SILENT_S / 2:
+                    self._look_for_silent()
+                    looked = time.monotonic()
+        finally:
+            self._end()
+
+    def _look_after(self, child: Child) -> None:
+        if child.process is not None and child.process.poll() is not None:
+            log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, child.process.returncode)
+            self._bury(child)
+        if child.process is None and time.monotonic() >= child.again_at:
+            place = Place(child.name, self.graph.name, self._session_ms)
+            child.process = start(Work(place, self._config, self._socket, os.getpid()))
+            child.since, child.since_ms = time.monotonic(), self._clock()
+            child.restarts += 1
+            child.joined, child.missing_at = False, None
+
+    def _bury(self, child: Child) -> None:
+        """Its parts go to the others at once, and it comes back in a while."""
+        lived = time.monotonic() - child.since
+        child.pause_s = _FIRST_PAUSE_S if lived > _SOUND_S else min(2 * child.pause_s, _LONGEST_PAUSE_S)
+        child.again_at = time.monotonic() + child.pause_s
+        child.process = None
+        with suppress(SqlError):  # else its session ends
+            self.graph.expel(child.name)
+
+    def _look_for_silent(self) -> None:
+        try:
+            members = self.graph.members()
+        except SqlError as error:
+            log.warning("the instances of %s cannot be looked after: %s", self.graph.name, error)
+            return
+        for child in self.children:
+            if child.process is None:
+                continue
+            if child.name in members:
+                child.joined, child.missing_at = True, None
+            elif child.joined:
+                child.missing_at = child.missing_at or time.monotonic()
+                if time.monotonic() - child.missing_at > _SILENT_S:
+                    log.error("instance %s of %s is silent, and is killed", child.name, self.graph.name)
+                    child.process.kill()
+
+    def _end(self) -> None:
+        running = [c.process for c in self.children if c.process is not None]
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_S
+        for process in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.error("process %d does not end, and is killed", process.pid)
+                process.kill()
+                process.wait()
