@@ -16,7 +16,7 @@ from parser.errors import render
 from sqlengine.cli_tables import at_work, count, draw_table
 from sqlengine.cli_texts import Texts, job_texts
 from sqlengine.client import Client, Json, Refused, default_client, quote
-from sqlengine.jobs import JobState, check_name
+from sqlengine.jobs import MAIN, JobState, check_name
 
 # So many outcomes are shown one by one.
 FEW = 20
@@ -228,17 +228,13 @@ def jobs(name: str | None, state: str | None, server: str | None, token_file: st
 
 
 def _draw_jobs(body: Json) -> None:
+    """Where jobs run is shown where they do not all run in the main graph."""
     found = items_of(body, "jobs")
-    rows = [
-        (
-            *(j[key] for key in ("name", "state", "version", "origin", "graph", "rows")),
-            moment(j["changed_ms"]),
-            j["reason"] or "",
-        )
-        for j in found
-    ]
+    where = ("graph",) if any(j["graph"] != MAIN for j in found) else ()
+    columns = ("name", "state", "version", "origin", *where, "rows")
+    rows = [(*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or "") for j in found]
     if rows:
-        draw_table(("name", "state", "version", "origin", "graph", "rows", "changed", "reason"), rows)
+        draw_table((*columns, "changed", "reason"), rows)
         click.echo(f"{count(len(found), 'job')}: {_tally(found, 'state')}", err=True)
     else:
         click.echo("no jobs", err=True)

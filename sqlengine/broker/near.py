@@ -29,7 +29,9 @@ class NearServer:
 
     def __init__(self, broker: Served) -> None:
         self._broker = broker
-        self._folder = Path(tempfile.mkdtemp(prefix="sqlengine-"))  # a socket's path is short, a data folder's may not be
+        self._folder = Path(
+            tempfile.mkdtemp(prefix="sqlengine-")
+        )  # a socket's path is short, a data folder's may not be
         self.path = self._folder / "broker"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(str(self.path))

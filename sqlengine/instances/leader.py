@@ -101,7 +101,9 @@ class DividedGraph(RunningGraph):
     def _catch_up(self) -> None:
         """Makes the switches that the control topic tells of and this graph has not made: the server died between."""
         for entry in self.control.switches(self.runner.graph.version, sys.maxsize):
-            change = self.change_again(self.runner.graph, Change(entry.version, entry.jobs, entry.starts, entry.renamed))
+            change = self.change_again(
+                self.runner.graph, Change(entry.version, entry.jobs, entry.starts, entry.renamed)
+            )
             super().switch(replace(change, starts=entry.starts))
 
     # ---- what instances tell -----------------------------------------------------------------------------------
@@ -168,6 +170,4 @@ class _Listening(GraphLoop):
 
 
 def _refused(instance: str, problem: Problem) -> JobError:
-    return JobError(
-        problem.message, detail=problem.detail or f"instance {instance} cannot run it", hint=problem.hint
-    )
+    return JobError(problem.message, detail=problem.detail or f"instance {instance} cannot run it", hint=problem.hint)

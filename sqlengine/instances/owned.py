@@ -32,11 +32,10 @@ class Held:
 
 
 class OwnedParts:
-    """`opener` gives a part, brought to where the others are. All methods are called from
-    one thread. BrokerUnreachable leaves them: with the server all ends."""
+    """`opener` gives a part, brought to where the others are. All methods are called from one thread. BrokerUnreachable
+    leaves them: with the server all ends."""
 
-    def __init__(
-        self, name: str, graph: str, member: Member, opener: Opener) -> None:
+    def __init__(self, name: str, graph: str, member: Member, opener: Opener) -> None:
         self.held: dict[int, Held] = {}
         self.done = Count()
         self._name = name
@@ -72,7 +71,8 @@ class OwnedParts:
 
     def step(self) -> bool:
         """An epoch of each part. False when none had anything to do."""
-        return any([self._step(index, held) for index, held in list(self.held.items())])
+        busy = [self._step(index, held) for index, held in list(self.held.items())]
+        return any(busy)
 
     def _open(self, index: int, since: int) -> None:
         fence = self._member.fence(index)
