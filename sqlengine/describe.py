@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
+from sqlglot import exp
 
 from parser.errors import PlanError, Position, UnknownObject, UnsupportedError
 from parser.statements import Describe, Kind, Name, Show, ShowCreate
@@ -14,6 +15,10 @@ from planner.binder.derived import definition_of
 from planner.catalog import PARTITION, SYSTEM, Catalog, Container, Function, Table, View
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.catalog_changes import database_of, has_catalog, unknown_database
+from sqlengine.connectors.base import Partitioning
+from sqlengine.connectors.filesystem import default_name
+from sqlengine.connectors.filesystem_partitions import folder_of
+from sqlengine.connectors.registry import connector_of
 from sqlengine.create_text import catalog_text, create_text
 from udf.reference import Entry, entry_named, function_names
 
@@ -39,6 +44,8 @@ def show(catalog: Catalog, statement: Show, modules: Sequence[str]) -> Batch:
     what = statement.what
     if what == "COLUMNS":
         return _filtered(describe_table(catalog, statement.name or (), statement.subject), statement)
+    if what == "PARTITIONS":
+        return _partitions(catalog, statement)
     if what == "FULL_MODULES":
         schema = Schema((Column("module name", STRING), Column("used", BOOLEAN)))
         return from_pydict(schema, {"module name": list(modules), "used": [True] * len(modules)})
@@ -61,6 +68,23 @@ def show(catalog: Catalog, statement: Show, modules: Sequence[str]) -> Batch:
         raise UnsupportedError(f"SHOW {shown} is not supported here", hint=hint, position=statement.position)
     name, values = lists[what]
     return one_column(name, [v for v in values() if _matches(v, statement)])
+
+
+def _partitions(catalog: Catalog, statement: Show) -> Batch:
+    """The partitions that there are of a table, or those with certain values."""
+    table = _held(catalog, statement.name or (), statement.position)
+    found = connector_of(table) if isinstance(table, Table) and table.partition_keys else None
+    if not isinstance(table, Table) or not isinstance(found, Partitioning):
+        raise PlanError(f"'{table.name[2]}' has no partitions", position=statement.position)
+    wanted = set()
+    for part in statement.partition:
+        if part.name not in table.partition_keys:
+            hint = "partition columns: " + ", ".join(table.partition_keys)
+            message = f"'{part.name}' is no partition column of table '{table.display}'"
+            raise PlanError(message, hint=hint, position=statement.position)
+        literal = part.value.find(exp.Literal) if part.value is not None else None
+        wanted.add(folder_of([part.name], [literal.name if literal is not None else None], default_name(table)))
+    return one_column("partition name", [p for p in found.partitions(table) if wanted <= set(p.split("/"))])
 
 
 def _database(catalog: Catalog, statement: Show) -> tuple[str, str] | None:
@@ -89,7 +113,6 @@ def _filtered(rows: Batch, statement: Show) -> Batch:
 _HINTS = {
     "PROCEDURES": "use SHOW FUNCTIONS",
     "MODELS": "use SHOW FUNCTIONS",
-    "PARTITIONS": "they are folders below the path of the table",
     "CONNECTIONS": "use SHOW CREATE TABLE",
     "MATERIALIZED_TABLES": "use SHOW TABLES",
 }

@@ -140,6 +140,16 @@ class Partitioning(Protocol):
 
     has_partitions: ClassVar[bool]
 
+    def partitions(self, table: Table) -> list[str]:
+        """Those there are, as SHOW PARTITIONS names them: `dt=2024-05-01/hr=7`."""
+
+
+@runtime_checkable
+class Filing(Protocol):
+    """What a connector has besides that takes formats of whole files."""
+
+    keeps_files: ClassVar[bool]
+
 
 @runtime_checkable
 class Pruning(Protocol):
@@ -183,3 +193,12 @@ class Replacing(Protocol):
     def take_place(self) -> None:
         """Puts all rows that were committed in the place of those that were there. Called once, when the statement has
         succeeded."""
+
+
+@runtime_checkable
+class Rolling(Protocol):
+    """What a sink has besides whose rows show some time after their commit, in files that are complete then."""
+
+    def roll(self, *, end: bool = False) -> None:
+        """Called between two epochs, often: lets show what is due by now; with `end` all, since no more rows come. As
+        `commit` raises, and is called again after BrokerFull."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,9 +16,8 @@ import msgspec
 
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Sink
-from sqlengine.connectors.filesystem_partitions import PartitionedFileSink
-from sqlengine.connectors.filesystem_sink import FileSink, check_folder, file_name, part_of
+from sqlengine.connectors.base import Rolling, Sink
+from sqlengine.connectors.filesystem_sink import check_folder, file_name, part_of
 
 _LIST = ".overwrite-"
 
@@ -32,24 +31,21 @@ class _Exchange(msgspec.Struct):
 
 
 class OverwritingFileSink:
-    """As FileSink, into the hidden folder until `take_place`. Files of the same run stay: several statements of one set
-    may write into the folder."""
+    """What `make` gives for the hidden folder, until `take_place`. Files of the same run stay: several statements of one
+    set may write into the folder. `mark`: the file that commits a partition, if there is one."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, table: Table, folder: Path, writer: str, default: str | None, *, fsync: bool) -> None:
+    def __init__(self, table: Table, folder: Path, writer: str, make: Callable[[Path], Sink], mark: str | None) -> None:
         check_folder(table, folder)
         self._folder = folder
         self._own = part_of(writer)
         name = file_name(table, writer)
         self._staging = folder / f".staging-{name}"
         self._list = folder / f"{_LIST}{name}"
-        self._sink: Sink = (
-            FileSink(table, self._staging, writer, fsync=fsync)
-            if default is None
-            else PartitionedFileSink(table, self._staging, writer, default, fsync=fsync)
-        )
-        self._partitioned = default is not None
+        self._sink = make(self._staging)
+        self._mark = mark
+        self._partitioned = bool(table.partition_keys)
 
     def last_epoch(self) -> int | None:
         return self._sink.last_epoch()
@@ -67,8 +63,11 @@ class OverwritingFileSink:
 
     def announce(self) -> None:
         """Writes the list: from now on the new files count."""
+        if isinstance(self._sink, Rolling):
+            self._sink.roll(end=True)
         files = [p.relative_to(self._staging) for p in sorted(self._staging.rglob("part-*")) if p.stat().st_size]
-        comes = [p.as_posix() for p in files]
+        marks = [p.relative_to(self._staging) for p in sorted(self._staging.rglob(self._mark))] if self._mark else []
+        comes = [p.as_posix() for p in (*files, *marks)]
         folders = dict.fromkeys(p.parent for p in files) if self._partitioned else [Path()]
         goes = [name for folder in folders for name in self._goes(folder)]
         exchange = _Exchange(self._staging.name, comes, goes)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,8 +19,7 @@ from parser.errors import ExecutionError, UnsupportedError
 from parser.types import STRING, Column, DataType, Root, Schema
 from planner.catalog import PARTITION, Table
 from planner.scalar import Call, ColumnRef, Scalar
-from sqlengine.batch import Batch, IntArray
-from sqlengine.connectors.filesystem_sink import FileSink, file_name
+from sqlengine.batch import Batch
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.expressions import compile_expression, truth
 
@@ -31,8 +29,6 @@ _TYPES: Final = frozenset(
     (Root.CHAR, Root.VARCHAR, Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT)
 ) | frozenset((Root.DOUBLE, Root.DECIMAL, Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ))
 _MINUTE: Final = re.compile(r"\d{4}-\d\d-\d\d.\d\d:\d\d", re.ASCII)
-# So many files of partitions that get no rows stay open.
-_OPEN: Final = 64
 Texts: TypeAlias = tuple[str | None, ...]
 
 
@@ -87,6 +83,11 @@ def value_of(text: str | None, column: Column, place: Path) -> pa.Array:
     return found.array(1)
 
 
+def listed(root: Path, keys: Sequence[str], default: str) -> list[str]:
+    """The partitions that there are, as SHOW PARTITIONS names them: `dt=2024-05-01/hr=7`."""
+    return ["/".join(folder.relative_to(root).parts) for folder, _ in partitions(root, keys, default)]
+
+
 def fulfils(where: Scalar, columns: Sequence[Column], values: Texts, place: Path) -> bool:
     """Whether the condition is TRUE for a partition, whose values are in the order of its columns."""
     arrays = tuple(value_of(text, column, place) for column, text in zip(columns, values, strict=True))
@@ -103,71 +104,6 @@ def texts_of(batch: Batch, column: Column) -> pa.Array:
     cast = compile_expression(Call("CAST", (ColumnRef(column.name, column.type),), target))
     texts = cast(batch).array(batch.num_rows)
     return pc.replace_substring(texts, " ", "T") if column.type.is_timestamp else texts
-
-
-class PartitionedFileSink:
-    """One file for each partition that gets rows, each exactly once: an epoch that is repeated adds nothing where it was
-    committed, and what is missing elsewhere."""
-
-    guarantee: ClassVar[str] = "exactly-once"
-
-    def __init__(
-        self, table: Table, folder: Path, writer: str, default: str, *, fsync: bool, disk: Disk = MACHINE
-    ) -> None:
-        self._table, self._folder, self._writer, self._default = table, folder, writer, default
-        self._fsync, self._disk = fsync, disk
-        self._keys = tuple(table.schema.select(table.partition_keys))
-        self._open: dict[str, FileSink] = {}
-        self._written: dict[str, None] = {}
-        disk.make_folder(folder, parents=True)
-        journal = f".{file_name(table, writer)}.journal"
-        self._last: int | None = None
-        for path, _ in partitions(folder, table.partition_keys, default, disk):
-            if disk.exists(path / journal):  # cuts off what was not committed
-                sink = self._sink(path.relative_to(folder).as_posix())
-                last = sink.last_epoch()
-                self._last = last if self._last is None or (last or 0) > self._last else self._last
-        self._close_idle()
-
-    def last_epoch(self) -> int | None:
-        return self._last
-
-    def write(self, batch: Batch) -> None:
-        if not batch.num_rows:
-            return
-        for folder, rows in self._by_folder(batch):
-            self._sink(folder).write(batch.take(rows))
-            self._written[folder] = None
-
-    def _by_folder(self, batch: Batch) -> Iterator[tuple[str, IntArray]]:
-        texts = [texts_of(batch, column).to_pylist() for column in self._keys]
-        found: dict[Texts, list[int]] = {}
-        for row, values in enumerate(zip(*texts, strict=True)):
-            found.setdefault(values, []).append(row)
-        names = [column.name for column in self._keys]
-        for values, rows in found.items():
-            yield folder_of(names, values, self._default), np.asarray(rows)
-
-    def _sink(self, folder: str) -> FileSink:
-        if folder not in self._open:
-            path = self._folder / folder
-            self._open[folder] = FileSink(self._table, path, self._writer, fsync=self._fsync, disk=self._disk)
-        return self._open[folder]
-
-    def commit(self, epoch: int) -> int:
-        count = sum(self._open[folder].commit(epoch) for folder in self._written)
-        self._written.clear()
-        self._close_idle()
-        self._last = epoch
-        return count
-
-    def _close_idle(self) -> None:
-        for folder in list(self._open)[: max(len(self._open) - _OPEN, 0)]:
-            self._open.pop(folder).close()
-
-    def close(self) -> None:
-        for sink in self._open.values():
-            sink.close()
 
 
 def columns_of_partitions(table: Table) -> dict[str, Column]:

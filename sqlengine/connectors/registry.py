@@ -22,6 +22,7 @@ from sqlengine.connectors.base import (
     Changing,
     Connector,
     Environment,
+    Filing,
     Option,
     Overwriting,
     Partitioning,
@@ -30,6 +31,7 @@ from sqlengine.connectors.base import (
     Sink,
     Source,
 )
+from sqlengine.formats.base import FileFormat
 from sqlengine.formats.options import did_you_mean, duration, parse_options
 from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
 
@@ -91,13 +93,16 @@ def validate(table: Table) -> None:
         raise UnsupportedError(
             f"PARTITIONED BY of table '{table.display}' is not supported",
             detail=f"connector '{table.connector}' has no partitions",
-            hint="leave it out: files are written to one folder",
+            hint="leave it out, or keep the table in files: 'connector' = 'filesystem'",
         )
     for column in table.metadata:
         _check_metadata(column, found, table)
     if found.needs_format:
         chosen, options = format_of(table)
-        chosen.decoder(table.physical, options)
+        if isinstance(chosen, FileFormat) and isinstance(found, Filing):
+            chosen.check(table.physical, options)
+        else:
+            chosen.decoder(table.physical, options)
 
 
 def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) -> None:

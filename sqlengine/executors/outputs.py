@@ -16,7 +16,7 @@ from planner.division import OUTGOING
 from planner.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.connectors.base import Environment, Replacing, Sink
+from sqlengine.connectors.base import Environment, Replacing, Rolling, Sink
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
@@ -55,6 +55,7 @@ class Outputs:
         self._sinks: Chunked[PhysicalSink] = Chunked()
         self.fatal: list[RowsFailed] = []
         self._uncommitted: dict[str, Sink] = {}
+        self._rolling: dict[str, Rolling] = {}
         self._environment = environment
         self._letters = letters
         self._fails_on_error = fails_on_error
@@ -95,12 +96,14 @@ class Outputs:
     def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink]) -> None:
         """To another plan: `new` sinks come, those that it does not have are closed."""
         self.running.update(new)
+        self._rolling |= {name: sink for name, sink in new.items() if isinstance(sink, Rolling)}
         gone = [s for s in self._sinks.difference(plan.sinks) if s in self.running and s not in plan.sinks]
         self._sinks = plan.sinks
         for name in gone:
             self.running.pop(name).close()
             self.refused.pop(name, None)
             self._uncommitted.pop(name, None)
+            self._rolling.pop(name, None)
 
     def take(self, name: str, batch: Batch) -> None:
         """Rows for a sink."""
@@ -149,6 +152,16 @@ class Outputs:
                 self.refused[name] = error
             else:
                 del self._uncommitted[name]
+
+    def roll(self, *, end: bool = False) -> None:
+        """Lets sinks show what is due; with `end` all, since nothing comes any more."""
+        for name in [n for n in self._rolling if n not in self.refused]:
+            try:
+                self._rolling[name].roll(end=end)
+            except BrokerFull:
+                raise
+            except SqlError as error:
+                self.refused[name] = error
 
     def raise_failures(self, plan: PhysicalPlan) -> None:
         """Tells of jobs at fault, one at a time."""

@@ -170,6 +170,7 @@ class GraphRunner:
         """One epoch, if there is anything to do. False when all sources have nothing new. Raises JobsFailed once all is
         done for the other jobs, ServiceError where it may be tried again, GraphBroken where nothing can go on."""
         self.complete()
+        self.outputs.roll()
         if self._guard is not None:
             self._guard.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
         chunks, opened = self.inputs.poll(self._limits.rows_per_read)
@@ -187,6 +188,8 @@ class GraphRunner:
         if self.outputs.fatal and self.outputs.shows_result:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
         self.outputs.commit(self.epoch)
+        if ended and self.finished:
+            self.outputs.roll(end=True)
         self._raise()
         self.checkpoint_when_due()
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -79,6 +80,46 @@ class Frames(Protocol):
     """What a format has besides, where the records of a file are not simply its lines."""
 
     def framing(self, options: Mapping[str, str]) -> Framing: ...
+
+
+class FileReader(Protocol):
+    """A file that is read by the numbers of its rows."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def read(self, start: int, count: int) -> pa.RecordBatch:
+        """So many rows from `start` on, or as many as there are: the columns of the schema, in its order and types.
+        ExecutionError where the file holds what they cannot."""
+
+    def close(self) -> None: ...
+
+
+class FileWriter(Protocol):
+    """Makes a file, from its beginning to its end."""
+
+    @property
+    def held(self) -> int:
+        """About how many bytes it holds back."""
+
+    def write(self, rows: pa.RecordBatch) -> bytes:
+        """The bytes of the file that come next, perhaps none yet."""
+
+    def finish(self) -> bytes:
+        """The last bytes of the file."""
+
+
+@runtime_checkable
+class FileFormat(Protocol):
+    """What a format has besides that is one of whole files, and not of records: decoder and encoder refuse then."""
+
+    def check(self, schema: Schema, options: Mapping[str, str]) -> None:
+        """PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
+
+    def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
+        """Opens a file. ExecutionError where it is none of this format, or a column has another type."""
+
+    def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter: ...
 
 
 @runtime_checkable

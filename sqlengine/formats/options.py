@@ -37,6 +37,12 @@ def at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
+def delay(text: str) -> int:
+    """As `duration`, also 0."""
+    return 0 if _NOTHING.fullmatch(text) else duration(text)
+
+
+_NOTHING = re.compile(r"\s*0+\s*(ms|s|min|m|h|d)?\s*")
 _DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)?\s*")
 _MILLIS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parser.errors import OptionError, PlanError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
-from sqlengine.formats.base import BadRecord, ChangelogFormat, Decoded, Decoder, Encoder, Format, Frames
+from sqlengine.formats.base import BadRecord, ChangelogFormat, Decoded, Decoder, Encoder, FileFormat, Format, Frames
 from sqlengine.formats.lines import Framing, LineFraming
 from sqlengine.formats.options import did_you_mean
 
@@ -42,6 +42,7 @@ def formats() -> dict[str, Format]:
         json_,
         maxwell_json,
         ogg_json,
+        parquet,
         raw,
     )
 
@@ -75,6 +76,12 @@ def changelog_format_of(table: Table) -> ChangelogFormat | None:
     return found if isinstance(found, ChangelogFormat) else None
 
 
+def file_format_of(table: Table) -> tuple[FileFormat, Mapping[str, str]] | None:
+    """The table's format and its options, where it is one of whole files."""
+    found, options = format_of(table)
+    return (found, options) if isinstance(found, FileFormat) else None
+
+
 # Before the key of metadata that the table's format tells, and not its connector.
 VALUE = "value."
 
@@ -88,8 +95,8 @@ def decoder_for(
     table: Table, columns: Iterable[Column] | None = None, metadata: Iterable[MetadataColumn] = ()
 ) -> Decoder:
     """Reads the table's records: all physical columns or `columns`, in the table's order, and `metadata` of the format.
-    A table without a format, whose connector makes its rows itself, has nothing to decode."""
-    if "format" not in table.options:
+    A table without a format, or one of whole files, whose connector makes the rows, has nothing to decode."""
+    if "format" not in table.options or file_format_of(table) is not None:
         return _NothingToDecode()
     found, options = format_of(table)
     names = None if columns is None else tuple(c.name for c in columns)

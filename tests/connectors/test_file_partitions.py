@@ -17,15 +17,16 @@ from planner.logical import Filter, Scan
 from planner.optimizer import optimize
 from sqlengine.batch import from_pydict
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.filesystem_partitions import PartitionedFileSink, folder_of, partitions
+from sqlengine.connectors.filesystem_partitioned_sink import PartitionedFileSink
+from sqlengine.connectors.filesystem_partitions import folder_of, partitions
 from sqlengine.connectors.registry import declared, open_scan, open_sink
 
 TEXTS = st.text(st.characters(min_codepoint=1, max_codepoint=300), min_size=1, max_size=6)
 
 
-def table(path: Path, columns: str = "id INT, k STRING", keys: str = "k") -> Table:
+def table(path: Path, columns: str = "id INT, k STRING", keys: str = "k", more: str = "") -> Table:
     sql = f"CREATE TABLE t ({columns}) PARTITIONED BY ({keys}) WITH ('connector' = 'filesystem', 'path' = '{path}', "
-    (statement,) = parse(sql + "'format' = 'json')")
+    (statement,) = parse(f"{sql}{more}'format' = 'json')")
     made = bind(statement, Catalog(), {})
     assert isinstance(made, Table)
     return declared(made)

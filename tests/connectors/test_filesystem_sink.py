@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from parser.errors import ExecutionError, PlanError, ServiceError
 from sqlengine.batch import from_pydict
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.connectors import filesystem_sink
+from sqlengine.connectors import filesystem_journal
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.disk import MachineDisk
@@ -73,7 +73,7 @@ def test_a_torn_epoch_is_cut_off(tmp_path_factory: pytest.TempPathFactory, cut: 
 
 
 def test_a_journal_stays_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filesystem_sink, "_MAX_JOURNAL", 200)
+    monkeypatch.setattr(filesystem_journal, "_MAX_JOURNAL", 200)
     target = sink(tmp_path)
     for epoch in range(100):
         write(target, epoch, [epoch])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import BIGINT, STRING
-from sqlengine.connectors import filesystem
+from sqlengine.connectors import filesystem_source
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.registry import open_source
 from tests.connectors.tables import Clock, environment, read_all, table
@@ -39,8 +39,8 @@ def test_all_lines_are_read_in_any_portions(
     path.write_bytes(b"".join(line + b"\n" for line in lines) if ended else b"\n".join(lines))
     expected = lines if ended or (lines and lines[-1]) else lines[:-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filesystem, "_WINDOW", window)
-        patch.setattr(filesystem, "_LEAST_WINDOW", 1)
+        patch.setattr(filesystem_source, "_WINDOW", window)
+        patch.setattr(filesystem_source, "_LEAST_WINDOW", 1)
         assert read_all(source(path), max_rows) == expected
 
 

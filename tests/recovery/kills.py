@@ -14,6 +14,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from sqlengine.broker.embedded import EmbeddedBroker
 from tests.recovery.workload import EVENTS_PER_BATCH, event, live
 
@@ -44,7 +46,7 @@ def one_life(folder: Path, batches: int, pause_s: float, kill_after_s: float | N
 
 
 def outputs(folder: Path) -> dict[str, list[str]]:
-    """Everything that came out: both topics in order, the lines of the files, what the upserts of the third topic leave,
+    """Everything that came out: both topics in order, the lines of the files, the rows of Parquet files, what the upserts of the third topic leave,
     and the tables of the database."""
     broker = EmbeddedBroker(folder / "data", fsync="none", clock=lambda: 0)
     try:
@@ -57,9 +59,16 @@ def outputs(folder: Path) -> dict[str, list[str]]:
                 offset = records.next_offset
         files = sorted(p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith("."))
         found["lines"] = [line for p in files for line in p.read_text().splitlines()]
+        found["lake"] = lake(folder / "lake")
         return found | {"counts": latest(broker, "counts")} | rows(folder / "app.db")
     finally:
         broker.close()
+
+
+def lake(folder: Path) -> list[str]:
+    """The rows of Parquet files by partition, those of a partition in the order of its files' numbers."""
+    files = sorted(folder.glob("*/part-*.parquet"), key=lambda p: (p.parent, int(p.stem.rpartition("-")[2])))
+    return [f"{p.parent.name} {row}" for p in files for row in pq.ParquetFile(p).read().to_pylist()]
 
 
 def latest(broker: EmbeddedBroker, topic: str) -> list[str]:

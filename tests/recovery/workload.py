@@ -28,6 +28,8 @@ CREATE TABLE totals (host STRING, n BIGINT, total INT, least INT, most INT, mean
 WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json');
 CREATE TABLE lines (id BIGINT, command STRING)
 WITH ('connector' = 'filesystem', 'path' = '{folder}/lines', 'format' = 'csv');
+CREATE TABLE lake (id BIGINT, command STRING, host STRING) PARTITIONED BY (host)
+WITH ('connector' = 'filesystem', 'path' = '{folder}/lake', 'format' = 'parquet', 'sink.rolling-policy.file-size' = '4 kb');
 CREATE TABLE all_alerts (rule STRING, id BIGINT)
 WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
 CREATE TABLE counts (rule STRING, n BIGINT, latest BIGINT, PRIMARY KEY (rule) NOT ENFORCED)
@@ -54,6 +56,7 @@ FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND))
 GROUP BY host, window_start, window_end
 """
 FILES = "INSERT INTO lines SELECT id, command FROM events WHERE amount = 7"
+LAKE = "INSERT INTO lake SELECT id, command, host FROM events WHERE amount < 3"
 CHAINED = "INSERT INTO counts SELECT rule, COUNT(*), MAX(id) FROM all_alerts GROUP BY rule"
 HOSTS = "INSERT INTO hosts SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL GROUP BY host"
 SEEN = "INSERT INTO seen SELECT id, command FROM events WHERE amount IN (3, 11)"
@@ -91,7 +94,7 @@ def submit(engine: Engine, folder: Path) -> None:
     for name, where in RULES.items():
         engine.submit(name, f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}")
     engine.submit("window", WINDOW)
-    for name, text in {"files": FILES, "chained": CHAINED, "by_host": HOSTS, "seen": SEEN}.items():
+    for name, text in {"files": FILES, "lake": LAKE, "chained": CHAINED, "by_host": HOSTS, "seen": SEEN}.items():
         engine.submit(name, text)
 
 

@@ -1,0 +1,292 @@
+"""The format 'parquet': columns by name, with the types that Flink gives them in such files.
+
+TINYINT and SMALLINT are INT32 with their width, TIME is TIME_MILLIS, TIMESTAMP and TIMESTAMP_LTZ are INT96 unless
+'parquet.write.int64.timestamp' = 'true'. A column that a file has not is NULL; what a file has besides is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from io import RawIOBase
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import ExecutionError, UnsupportedError
+from parser.types import Column, DataType, Root, Schema
+from sqlengine.formats.base import Decoder, Encoder, FileReader, FileWriter, Option
+from sqlengine.formats.options import boolean, choice, parse_options, size
+from sqlengine.formats.registry import format_
+
+_NEVER_HELD: Final = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH, Root.NULL, Root.VARIANT, Root.BITMAP, Root.RAW)
+_UNITS: Final = {"millis": "ms", "micros": "us", "nanos": None}
+# A group of rows is held in memory until it has so many rows or bytes.
+_GROUP_ROWS: Final = 1 << 20
+_READ: Final = 8192
+
+
+@format_("parquet")
+class ParquetFormat:
+    name: ClassVar[str] = "parquet"
+    line_separated: ClassVar[bool] = False
+    options: ClassVar[Mapping[str, Option]] = {
+        "compression": Option(choice("SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI", "UNCOMPRESSED"), default="SNAPPY"),
+        "block.size": Option(size, default="16 mb", doc="bytes of rows in one group of rows, before compression"),
+        "page.size": Option(size, default="1 mb"),
+        "enable.dictionary": Option(boolean, default="true"),
+        "utc-timezone": Option(choice("true"), default="true", doc="timestamps are always written in UTC"),
+        "write.int64.timestamp": Option(boolean, default="false", doc="timestamps as INT64 instead of INT96"),
+        "timestamp.time.unit": Option(choice("millis", "micros", "nanos"), default="micros", doc="of INT64 timestamps"),
+    }
+
+    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+        raise _no_records()
+
+    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
+        raise _no_records()
+
+    def check(self, schema: Schema, options: Mapping[str, str]) -> None:
+        """See `FileFormat`."""
+        parse_options(options, self.options, "format 'parquet'")
+        for column in schema:
+            for kind in _within(column.type):
+                if kind.root in _NEVER_HELD:
+                    raise UnsupportedError(f"format 'parquet' cannot hold {kind}, in column '{column.name}'")
+
+    def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
+        return _Reader(path, schema)
+
+    def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter:
+        return _Writer(schema, parse_options(options, self.options, "format 'parquet'"))
+
+
+def _no_records() -> UnsupportedError:
+    return UnsupportedError(
+        "format 'parquet' is one of whole files, and not of records", hint="it goes with 'connector' = 'filesystem'"
+    )
+
+
+def _within(kind: DataType) -> Iterator[DataType]:
+    yield kind
+    for child in kind.children:
+        yield from _within(child)
+
+
+def _library() -> Any:
+    """Loaded where a table needs it: it takes 20 MB."""
+    import pyarrow.parquet as library
+
+    return library
+
+
+class _Reader:
+    """Reads on where the last read ended without going back; anywhere else from the beginning of a group of rows."""
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        self._path = path
+        nanos = any(k.is_timestamp and k.precision > 6 for c in schema for k in _within(c.type))
+        try:
+            self._file = _library().ParquetFile(path, coerce_int96_timestamp_unit="ns" if nanos else "us")
+        except (pa.ArrowException, OSError) as error:
+            raise ExecutionError(
+                f"'{path}' cannot be read as Parquet",
+                detail=str(error),
+                hint="a file that is still written to needs a hidden name (. or _ in front) until it is complete",
+            ) from None
+        there = self._file.schema_arrow
+        self._schema = schema
+        self._columns = [c.name for c in schema if c.name in there.names]
+        for column in schema:
+            if column.name in there.names and not _fits(there.field(column.name).type, column.type.arrow):
+                raise self._other_type(column, there.field(column.name).type)
+        groups = (self._file.metadata.row_group(i).num_rows for i in range(self._file.metadata.num_row_groups))
+        self._groups = list(groups)
+        self._at = 0
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._rest: pa.RecordBatch | None = None
+        self._seek(0)
+
+    @property
+    def num_rows(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    def read(self, start: int, count: int) -> pa.RecordBatch:
+        """See `FileReader`."""
+        if start != self._at:
+            self._seek(start)
+        parts: list[pa.RecordBatch] = []
+        while count > 0 and (part := self._next()) is not None:
+            taken = part.slice(0, count)
+            self._rest = part.slice(len(taken)) if len(taken) < len(part) else None
+            self._at += len(taken)
+            count -= len(taken)
+            parts.append(taken)
+        rows = sum(map(len, parts))
+        columns = [self._column(c, parts, rows, start) for c in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
+
+    def _seek(self, row: int) -> None:
+        group = 0
+        first = 0
+        while group < len(self._groups) and first + self._groups[group] <= row:
+            first += self._groups[group]
+            group += 1
+        self._batches = self._file.iter_batches(
+            batch_size=_READ, row_groups=range(group, len(self._groups)), columns=self._columns, use_threads=False
+        )
+        self._rest, self._at = None, first
+        while self._at < row and (part := self._next()) is not None:
+            passed = min(row - self._at, len(part))
+            self._rest = part.slice(passed) if passed < len(part) else None
+            self._at += passed
+
+    def _next(self) -> pa.RecordBatch | None:
+        """Rows from where it stands."""
+        if self._rest is not None:
+            rest, self._rest = self._rest, None
+            return rest
+        try:
+            return next(self._batches, None)
+        except (pa.ArrowException, OSError) as error:
+            raise ExecutionError(f"'{self._path}' is damaged", detail=str(error)) from None
+
+    def _column(self, column: Column, parts: Sequence[pa.RecordBatch], rows: int, start: int) -> pa.Array:
+        if column.name in self._columns:
+            held = pa.chunked_array([p.column(column.name) for p in parts]) if parts else pa.chunked_array([[]])
+            found = self._cast(column, held, start)
+        else:
+            found = pa.nulls(rows, column.type.arrow)
+        if not column.type.nullable and found.null_count:
+            row = start + found.is_valid().index(False).as_py()
+            raise ExecutionError(f"row {row} of '{self._path}' has NULL for column '{column.name}', which is NOT NULL")
+        return found
+
+    def _cast(self, column: Column, held: pa.ChunkedArray, start: int) -> pa.Array:
+        options = pc.CastOptions(column.type.arrow, allow_time_truncate=True)
+        try:
+            cast = held if held.type.equals(column.type.arrow) else pc.cast(held, options=options)
+        except pa.ArrowException as error:
+            raise ExecutionError(
+                f"column '{column.name}' of '{self._path}' holds what is no {column.type.plain}",
+                detail=f"behind row {start}: {error}",
+            ) from None
+        whole = cast.combine_chunks()
+        return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+    def _other_type(self, column: Column, found: pa.DataType) -> ExecutionError:
+        return ExecutionError(
+            f"column '{column.name}' of '{self._path}' is no {column.type.plain}",
+            detail=f"in the file it is {found}",
+            hint="declare it as it is in the file, and CAST it in the query",
+        )
+
+    def close(self) -> None:
+        self._batches = iter(())
+        self._file.close()
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type in a file mean the same in ours, as far as they are in its range."""
+    if pa.types.is_dictionary(found):
+        return _fits(found.value_type, wanted)
+    if pa.types.is_list(wanted) and (pa.types.is_list(found) or pa.types.is_large_list(found)):
+        return _fits(found.value_type, wanted.value_type)
+    if pa.types.is_map(wanted) and pa.types.is_map(found):
+        return _fits(found.key_type, wanted.key_type) and _fits(found.item_type, wanted.item_type)
+    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
+        names = [f.name for f in found]
+        return names == [f.name for f in wanted] and all(
+            _fits(found.field(n).type, wanted.field(n).type) for n in names
+        )
+    if pa.types.is_floating(wanted) and pa.types.is_floating(found):
+        return bool(found.bit_width <= wanted.bit_width)
+    return any(is_one(found) and is_one(wanted) for is_one in _FAMILIES) or pa.types.is_null(found)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+_FAMILIES: Final = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+    _is_text,
+    _is_bytes,
+)
+
+
+class _Writer:
+    """Holds a group of rows until it is large enough, and writes it then."""
+
+    def __init__(self, schema: Schema, options: Mapping[str, object]) -> None:
+        block = options["block.size"]
+        assert isinstance(block, int)
+        self._block = block
+        self._out = _Bytes()
+        int64 = bool(options["write.int64.timestamp"])
+        unit = _UNITS[str(options["timestamp.time.unit"])] if int64 else None
+        codec = str(options["compression"])
+        self._writer = _library().ParquetWriter(
+            self._out,
+            schema.arrow,
+            compression="NONE" if codec == "UNCOMPRESSED" else codec,
+            use_dictionary=bool(options["enable.dictionary"]),
+            data_page_size=options["page.size"],
+            use_deprecated_int96_timestamps=not int64,
+            coerce_timestamps=unit,
+            allow_truncated_timestamps=unit is not None,
+            store_schema=False,
+        )
+        self._rows: list[pa.RecordBatch] = []
+        self.held = 0
+
+    def write(self, rows: pa.RecordBatch) -> bytes:
+        self._rows.append(rows)
+        self.held += rows.nbytes
+        if self.held >= self._block or sum(map(len, self._rows)) >= _GROUP_ROWS:
+            self._write_group()
+        return self._out.taken()
+
+    def _write_group(self) -> None:
+        if self._rows:
+            table = pa.Table.from_batches(self._rows).combine_chunks()
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._rows, self.held = [], 0
+
+    def finish(self) -> bytes:
+        self._write_group()
+        self._writer.close()
+        return self._out.taken()
+
+
+class _Bytes(RawIOBase):
+    """What was written since it was taken last."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._at = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, data: object) -> int:
+        piece = bytes(memoryview(data))  # type: ignore[arg-type]
+        self._pieces.append(piece)
+        self._at += len(piece)
+        return len(piece)
+
+    def taken(self) -> bytes:
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
