@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
-from sqlglot import exp
 
 from parser.errors import PlanError, Position, UnknownObject, UnsupportedError
 from parser.statements import Describe, Kind, Name, Show, ShowCreate
@@ -15,10 +14,6 @@ from planner.binder.derived import definition_of
 from planner.catalog import PARTITION, SYSTEM, Catalog, Container, Function, Table, View
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.catalog_changes import database_of, has_catalog, unknown_database
-from sqlengine.connectors.base import Partitioning
-from sqlengine.connectors.filesystem import default_name
-from sqlengine.connectors.filesystem_partitions import folder_of
-from sqlengine.connectors.registry import connector_of
 from sqlengine.create_text import catalog_text, create_text
 from udf.reference import Entry, entry_named, function_names
 
@@ -44,8 +39,6 @@ def show(catalog: Catalog, statement: Show, modules: Sequence[str]) -> Batch:
     what = statement.what
     if what == "COLUMNS":
         return _filtered(describe_table(catalog, statement.name or (), statement.subject), statement)
-    if what == "PARTITIONS":
-        return _partitions(catalog, statement)
     if what == "FULL_MODULES":
         schema = Schema((Column("module name", STRING), Column("used", BOOLEAN)))
         return from_pydict(schema, {"module name": list(modules), "used": [True] * len(modules)})
@@ -68,23 +61,6 @@ def show(catalog: Catalog, statement: Show, modules: Sequence[str]) -> Batch:
         raise UnsupportedError(f"SHOW {shown} is not supported here", hint=hint, position=statement.position)
     name, values = lists[what]
     return one_column(name, [v for v in values() if _matches(v, statement)])
-
-
-def _partitions(catalog: Catalog, statement: Show) -> Batch:
-    """The partitions that there are of a table, or those with certain values."""
-    table = _held(catalog, statement.name or (), statement.position)
-    found = connector_of(table) if isinstance(table, Table) and table.partition_keys else None
-    if not isinstance(table, Table) or not isinstance(found, Partitioning):
-        raise PlanError(f"'{table.name[2]}' has no partitions", position=statement.position)
-    wanted = set()
-    for part in statement.partition:
-        if part.name not in table.partition_keys:
-            hint = "partition columns: " + ", ".join(table.partition_keys)
-            message = f"'{part.name}' is no partition column of table '{table.display}'"
-            raise PlanError(message, hint=hint, position=statement.position)
-        literal = part.value.find(exp.Literal) if part.value is not None else None
-        wanted.add(folder_of([part.name], [literal.name if literal is not None else None], default_name(table)))
-    return one_column("partition name", [p for p in found.partitions(table) if wanted <= set(p.split("/"))])
 
 
 def _database(catalog: Catalog, statement: Show) -> tuple[str, str] | None:
@@ -132,7 +108,7 @@ def show_create(catalog: Catalog, statement: ShowCreate) -> Batch:
     """SHOW CREATE of a table, a view or a catalog."""
     if statement.kind is Kind.CATALOG:
         return one_column("result", [catalog_text(_catalog(catalog, statement.name, statement.subject))])
-    held = _held(catalog, statement.name, statement.subject)
+    held = held_object(catalog, statement.name, statement.subject)
     if isinstance(held, View) is not (statement.kind is Kind.VIEW):
         other = "VIEW" if isinstance(held, View) else "TABLE"
         hint = f"write SHOW CREATE {other}"
@@ -168,7 +144,7 @@ def _describe_catalog(held: Container, extended: bool) -> Batch:
 def describe_table(catalog: Catalog, name: Name, position: Position | None = None) -> Batch:
     """The columns of a table or view. `position` is where its name stands. A last column of comments is there where one
     of the columns has a comment."""
-    held = _held(catalog, name, position)
+    held = held_object(catalog, name, position)
     schema = held.schema if isinstance(held, Table) else held.plan.schema
     extras, key, watermark = ({}, (), None) if isinstance(held, View) else _about(held)
     comments = {c.name: c.comment for c in definition_of(held).columns} if isinstance(held, Table) else {}
@@ -233,7 +209,8 @@ def _about_user(function: Function, extended: bool) -> dict[str, str]:
     return facts
 
 
-def _held(catalog: Catalog, name: Name, position: Position | None) -> Table | View:
+def held_object(catalog: Catalog, name: Name, position: Position | None) -> Table | View:
+    """The table or view of that name; UnknownObject where there is none."""
     held = catalog.get(name)
     if not isinstance(held, Table | View):
         message = f"table or view '{'.'.join(name)}' does not exist"

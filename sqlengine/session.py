@@ -60,6 +60,7 @@ from sqlengine.executors.sources import check_bounded
 from sqlengine.explanation import explain_sinks
 from sqlengine.functions.library import Library
 from sqlengine.job_script import called, expressions_of, held_object, use
+from sqlengine.partitions import show_partitions
 from sqlengine.results import ResultSink
 from sqlengine.side_outputs import with_late_rows
 from sqlengine.user_functions import altered_function
@@ -300,6 +301,8 @@ class Session:
             return describe(self.catalog, statement)
         if isinstance(statement, ShowCreate):
             return show_create(self.catalog, statement)
+        if statement.what == "PARTITIONS":
+            return show_partitions(self.catalog, statement)
         return show(self.catalog, statement, self.modules)
 
     def _table(self, number: int, rows: Batch) -> None:

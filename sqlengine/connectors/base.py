@@ -140,8 +140,9 @@ class Partitioning(Protocol):
 
     has_partitions: ClassVar[bool]
 
-    def partitions(self, table: Table) -> list[str]:
-        """Those there are, as SHOW PARTITIONS names them: `dt=2024-05-01/hr=7`."""
+    def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
+        """Those there are with these values of columns ('' for NULL), as SHOW PARTITIONS names them:
+        `dt=2024-05-01/hr=7`."""
 
 
 @runtime_checkable

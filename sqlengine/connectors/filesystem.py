@@ -24,7 +24,7 @@ from sqlengine.connectors.filesystem_commits import CommitPolicy, PartitionCommi
 from sqlengine.connectors.filesystem_files import Files, files_below
 from sqlengine.connectors.filesystem_overwrite import OverwritingFileSink, complete
 from sqlengine.connectors.filesystem_partitioned_sink import FolderSink, PartitionedFileSink
-from sqlengine.connectors.filesystem_partitions import check_partitions, listed
+from sqlengine.connectors.filesystem_partitions import check_partitions, folder_of, listed
 from sqlengine.connectors.filesystem_reloaded import ReloadedSource
 from sqlengine.connectors.filesystem_rolling import Policy, RollingFileSink
 from sqlengine.connectors.filesystem_sink import FileSink, check_folder
@@ -146,10 +146,12 @@ class FilesystemConnector:
             commits.file if commits else None,
         )
 
-    def partitions(self, table: Table) -> list[str]:
+    def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
         """See `Partitioning`."""
         check_partitions(table)
-        return listed(_path(table), table.partition_keys, default_name(table))
+        default = default_name(table)
+        wanted = {folder_of([key], (text,), default) for key, text in values.items()}
+        return [p for p in listed(_path(table), table.partition_keys, default) if wanted <= set(p.split("/"))]
 
 
 @dataclass(frozen=True)

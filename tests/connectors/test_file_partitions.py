@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from parser import parse
 from parser.errors import SqlError
+from parser.statements import Show
 from planner import bind
 from planner.catalog import Catalog, Table
 from planner.logical import Filter, Scan
@@ -20,6 +21,7 @@ from sqlengine.connectors.base import Environment
 from sqlengine.connectors.filesystem_partitioned_sink import PartitionedFileSink
 from sqlengine.connectors.filesystem_partitions import folder_of, partitions
 from sqlengine.connectors.registry import declared, open_scan, open_sink
+from sqlengine.partitions import show_partitions
 
 TEXTS = st.text(st.characters(min_codepoint=1, max_codepoint=300), min_size=1, max_size=6)
 
@@ -130,3 +132,23 @@ def test_a_name_that_is_no_value_is_told(tmp_path: Path) -> None:
 def test_what_can_be_no_partition(columns: str, keys: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(SqlError, match=said):
         open_sink(table(tmp_path / "t", columns, keys), environment())
+
+
+def test_partitions_are_listed(tmp_path: Path) -> None:
+    of = table(tmp_path / "t", "id INT, k STRING, n INT", "k, n")
+    sink = open_sink(of, environment())
+    sink.write(from_pydict(of.schema, {"id": [1, 2, 3], "k": ["a", "b/c", None], "n": [1, 1, 2]}))
+    sink.commit(1)
+    sink.close()
+    catalog = Catalog().put(of)
+
+    def shown(text: str) -> list[str]:
+        (statement,) = parse(f"SHOW PARTITIONS {text}")
+        assert isinstance(statement, Show)
+        names: list[str] = show_partitions(catalog, statement).column("partition name").to_pylist()
+        return names
+
+    assert shown("t") == ["k=__DEFAULT_PARTITION__/n=2", "k=a/n=1", "k=b%2Fc/n=1"]
+    assert shown("t PARTITION (n = 1, k = 'b/c')") == ["k=b%2Fc/n=1"]
+    with pytest.raises(SqlError, match="'id' is no partition column"):
+        shown("t PARTITION (id = 1)")
