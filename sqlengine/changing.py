@@ -19,7 +19,9 @@ from sqlengine.changes import (
 )
 from sqlengine.deploying import Deployment, Work
 from sqlengine.fleet import Fleet
-from sqlengine.jobs import MAIN, Job, JobState, Origin, check_name
+from sqlengine.graphs import NotTogether
+from sqlengine.jobs import MAIN, Cause, Job, JobState, Origin, check_name
+from sqlengine.moving import Moves
 from sqlengine.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
 from sqlengine.savepoints import Savepoints, path_in
@@ -29,15 +31,20 @@ from sqlengine.takeover import unchanged_report
 class Changes:
     """Makes changes of the jobs of one engine. All methods are called from one thread."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints) -> None:
+    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves) -> None:
         self._registry = registry
         self._fleet = fleet
         self._savepoints = savepoints
+        self._moves = moves
         self._deployment = Deployment(registry, fleet, savepoints)
 
     def finish(self) -> None:
         """Makes what is missing of a change that a crash or a full disk interrupted."""
-        self._deployment.finish()
+        pending = self._registry.log.pending
+        if pending is not None and pending.handover:
+            self._moves.finish()
+        else:
+            self._deployment.finish()
 
     def change(self, request: Request) -> dict[str, Outcome]:
         """What came of the request for each job that it names."""
@@ -118,6 +125,30 @@ class Changes:
             graph.switch(graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {}))
         self._registry.move(job, JobState.RUNNING, graph=graph.name)
         return Outcome(job.name, "started", job.version, savepoint=path)
+
+    def isolate(self, name: str, cause: Cause = Cause.COMMAND, reason: str | None = None) -> Outcome:
+        """Takes a job with its state into a graph of its own; one that is there stays there."""
+        self.finish()
+        job = self._registry.job(name)
+        reason = reason or "isolated by a command"
+        if job.graph == MAIN:
+            self._moves.to_own(job, cause, reason)
+        else:
+            self._registry.stay(job, cause, reason)
+        return Outcome(name, "isolated", job.version)
+
+    def merge(self, name: str) -> Outcome:
+        """Takes a job with its state into the shared graph, at once or as soon as both stand at the same place."""
+        self.finish()
+        job = self._registry.job(name)
+        if job.graph == MAIN:
+            return Outcome(name, "unchanged", job.version)
+        try:
+            self._moves.to_shared(job)
+        except NotTogether as error:
+            self._registry.stay(job, Cause.NONE, str(error.detail))
+            return Outcome(name, "merging", job.version)
+        return Outcome(name, "merged", job.version)
 
     # ---- before anything is planned ----------------------------------------------------------------------------
 

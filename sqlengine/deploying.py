@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from parser.errors import SqlError
 from sqlengine.changes import Outcome, Request
-from sqlengine.executors.runner import GraphChange
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.savepoints import Restoration
 from sqlengine.fleet import Fleet
 from sqlengine.graphs import RunningGraph

@@ -29,9 +29,11 @@ from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.fleet import Fleet
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs import GraphHost, RunningGraph
+from sqlengine.handovers import Handovers
 from sqlengine.instances.children import Children
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.machine import THIS, Machine
+from sqlengine.moving import Moves
 from sqlengine.planning import BoundJob, JobText, bind_job
 from sqlengine.registry import Registry, text_of
 from sqlengine.replaying import MOST, Replayed, Replays
@@ -71,6 +73,7 @@ class Engine:
         self._failing: set[str] = set()
         self._closed = threading.Event()
         self._registry = Registry(self.broker, config, machine)
+        handovers = Handovers(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
             machine,
@@ -81,12 +84,14 @@ class Engine:
             self._on_failure,
             self._thread.submit,
             self._registry.memory,
+            handovers.get,
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self.instances = Children(self.broker, config, machine) if config.instances else None
         self.savepoints = Savepoints(self._registry, self._fleet, config)
         self.state = StateViews(self._registry, self._fleet)
-        self._changes = Changes(self._registry, self._fleet, self.savepoints)
+        self._moves = Moves(self._registry, self._fleet, handovers)
+        self._changes = Changes(self._registry, self._fleet, self.savepoints, self._moves)
         self.letters = Letters(self.broker)
         self._replays = Replays(self._registry, self._fleet, self.letters)
         POOL.join(self, self._on_broken_function)
@@ -193,6 +198,14 @@ class Engine:
         self._failing.discard(name)
         return self._serially(lambda: self._changes.start(self.job(name), savepoint))
 
+    def isolate(self, name: str) -> Outcome:
+        """Takes a job with its state into a graph of its own, where it stays until it is merged."""
+        return self._serially(lambda: self._changes.isolate(name))
+
+    def merge(self, name: str) -> Outcome:
+        """Takes a job with its state into the shared graph, once both have read to the same place."""
+        return self._serially(lambda: self._changes.merge(name))
+
     def replay(self, name: str, ids: Sequence[int] | None = None, limit: int = MOST) -> Replayed:
         """Gives the records of a job's dead letters (all, or some by number) to the job again, once each."""
         return self._serially(lambda: self._replays.replay(name, ids, limit))
@@ -279,6 +292,7 @@ class Engine:
                 self.log.drop_pending(self._clock())
             self._registry.reconcile(self._fleet.running(), self._fleet.lost())
             self._fleet.retire_idle()
+            self._moves.tidy()
         self._registry.recovered()
 
     def _bound(self, name: str) -> BoundJob:

@@ -81,6 +81,11 @@ class Fleet:
         """Job -> graph and version."""
         return {job: (g.name, v) for g in self.graphs.values() for job, v in g.runner.jobs.items()}
 
+    @property
+    def log_end(self) -> int:
+        """Behind the last record of all graphs' epochs."""
+        return self._host.broker.end_offset(EPOCHS, 0)
+
     def place(self, plan: PlannedJob, name: str) -> RunningGraph:
         """Where a new job runs: in parts if it can, else in the main graph; or alone under `name` when it asks for records
         that these have read already."""

@@ -6,9 +6,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
-from parser.errors import ExecutionError, SqlError
+from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.division import WHOLE
 from planner.logical import Scan
 from planner.merge import Graph, merge, stateful_nodes
@@ -16,16 +16,18 @@ from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import Environment, Source
+from sqlengine.executors.belongings import Belongings, bring, obstacles
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import Change, TopicEpochLog
+from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.footprint import MemoryGuard, MemoryLimits
 from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.recovery import recovering, repeat, restore, settle
-from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.loop import GraphLoop
 from sqlengine.machine import Machine
 from sqlengine.planning import PlannedJob
@@ -38,13 +40,14 @@ PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
 # What is wrong with (job, version)
 Faults: TypeAlias = Mapping[tuple[str, int], SqlError]
 
-
+T = TypeVar("T")
 log = logging.getLogger("sqlengine")
 
 
 @dataclass(frozen=True)
 class GraphHost:
-    """What all graphs of an engine share. `later` hands work to the thread that makes changes."""
+    """What all graphs of an engine share. `later` hands work to the thread that makes changes; `belongings` gives what a
+    job brought from another graph, by the handover's name."""
 
     config: Config
     machine: Machine
@@ -55,6 +58,18 @@ class GraphHost:
     on_failure: Callable[[frozenset[str], str], None]
     later: Callable[..., object]
     memory: MemoryLimits
+    belongings: Callable[[str], Belongings | None] = lambda _: None
+
+
+class NotTogether(ServiceError):
+    """A job cannot go on in a graph that stands elsewhere than the job does."""
+
+    def __init__(self, job: str, graph: str, reason: str) -> None:
+        super().__init__(
+            f"job '{job}' cannot go on in graph '{graph}' now",
+            detail=reason,
+            hint="it is tried again by itself, once both stand at the same place",
+        )
 
 
 def open_graph(
@@ -115,6 +130,7 @@ class RunningGraph:
         self._plan_of = plan_of
         self._without = without
         self.lost: dict[str, SqlError] = {}
+        self._handovers: dict[str, tuple[int, int]] = {}  # epoch and offset behind it of what took each
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads)
         self._recover()
         self._rebuilder = Rebuilder(self.executor, host.later, threads)
@@ -187,7 +203,54 @@ class RunningGraph:
         for name in [n for n, v in change.jobs.items() if not v]:
             self.lost.pop(name, None)
         jobs = {n: v if n in plans else 0 for n, v in change.jobs.items()}
+        if change.handover and plans:
+            belongings = self._host.belongings(change.handover)
+            if belongings is not None:
+                return self._repeat_taking(graph, plans, jobs, belongings, change.handover)
+            (name,), plans = plans, {}
+            self.lost[name] = ServiceError(f"what it brought to graph '{self.name}' is gone: '{change.handover}'")
+            jobs = {name: 0}
         return self.change(graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans})
+
+    def _repeat_taking(
+        self,
+        graph: Graph,
+        plans: Mapping[str, PlannedJob],
+        jobs: Mapping[str, int],
+        belongings: Belongings,
+        handover: str,
+    ) -> GraphChange:
+        self._remember(handover)
+        change = self.runner.prepare(merge(graph, {n: p.sinks for n, p in plans.items()}), jobs)
+        return replace(change, brought=bring(belongings, change.graph, self.runner, handover))
+
+    def prepare_taking(self, plan: PlannedJob, version: int) -> GraphChange:
+        """Makes a change ready that brings a job from another graph; what it brings is still to come."""
+        return self.runner.prepare(merge(self.runner.graph, {plan.name: plan.sinks}), {plan.name: version})
+
+    def take(self, change: GraphChange, belongings: Belongings, handover: str) -> None:
+        """Puts a job in place that comes from another graph (in the graph's thread). NotTogether where it does not fit
+        between two epochs; the change is the caller's to abandon."""
+        why_not = next(obstacles(belongings, change.graph, self.runner), None)
+        if why_not is not None:
+            raise NotTogether(belongings.job, self.name, why_not)
+        brought = bring(belongings, change.graph, self.runner, handover)
+        self.runner.apply(replace(change, brought=brought, starts=brought.positions))
+        self._remember(handover)
+
+    def _remember(self, handover: str) -> None:
+        self._handovers[handover] = (self.runner.epoch, self.runner.log_offset)
+
+    def needs(self) -> set[str]:
+        """The handovers that a recovery would need: those which no checkpoint has passed, and where power may be lost,
+        and the last checkpoints with it, those that the log of epochs still tells of."""
+        stored, begin = self.checkpoints.stored_epoch, self._host.broker.begin_offset(EPOCHS, 0)
+        lasting = self._host.config.fsync == "none"
+        return {
+            name
+            for name, (epoch, offset) in list(self._handovers.items())
+            if epoch > stored or not (lasting or offset <= begin)
+        }
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
         """Puts a prepared change in place between two epochs, and does something `first` there. Raises what kept it from
@@ -199,10 +262,7 @@ class RunningGraph:
             self.runner.apply(change)
 
         try:
-            self.loop.call(work)
-        except OperatorFailed as error:
-            self._host.on_failure(error.jobs, str(error))
-            raise ExecutionError(str(error)) from error
+            self.call(work)
         except BaseException:
             if not self.runner.broken:
                 change.abandon()
@@ -217,6 +277,14 @@ class RunningGraph:
         """Whether it is behind the place where a new job would begin in a source that it reads."""
         positions = dict(self.runner.inputs.running[scan.digest].positions)
         return any(positions.values()) and any(source.start(shard) < at for shard, at in positions.items())
+
+    def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
+        """Does it in the graph's thread between two epochs, as `loop.call`. An operator that fails costs its jobs."""
+        try:
+            return self.loop.call(work, timeout)
+        except OperatorFailed as error:
+            self._host.on_failure(error.jobs, str(error))
+            raise ExecutionError(str(error)) from error
 
     def close(self) -> None:
         """Ends the epoch that runs, writes a checkpoint."""

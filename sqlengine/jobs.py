@@ -30,6 +30,16 @@ class JobState(StrEnum):
     FAILED = "failed"
 
 
+class Cause(StrEnum):
+    """Why a job runs in a graph of its own. With NONE it goes to the shared one as soon as both stand at the same place."""
+
+    NONE = ""
+    COMMAND = "command"
+    SINK = "sink"
+    ERRORS = "errors"
+    COST = "cost"
+
+
 class Origin(StrEnum):
     """Where a job came from. Only the same origin replaces it, unless the request takes it over."""
 
@@ -59,7 +69,8 @@ class JobVersion:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is now. `reason` says why it waits or failed; `defines` and `uses` name catalog objects in full."""
+    """A job as it is now. `reason` says why it waits, failed or runs in a graph of its own; `defines` and `uses` name
+    catalog objects in full."""
 
     name: str
     version: int
@@ -71,6 +82,7 @@ class Job:
     defines: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    cause: Cause = Cause.NONE
     format: int = FORMAT
 
 
@@ -78,13 +90,17 @@ class Job:
 class PendingChange:
     """A change on its way into one graph or several: the versions of jobs, the graph of each, jobs that go, and jobs that
     take up the state of another name (new name to old), and the savepoints that jobs start from. It stands in the log
-    until all graphs have taken it, so that after a crash those that have not do."""
+    until all graphs have taken it, so that after a crash those that have not do. `handover`: the job goes from one graph
+    to another with all that it has, for a `cause` and a reason in words."""
 
     jobs: dict[str, int] = field(default_factory=dict)
     graphs: dict[str, str] = field(default_factory=dict)
     removes: tuple[str, ...] = ()
     renamed: dict[str, str] = field(default_factory=dict)
     savepoints: dict[str, str] = field(default_factory=dict)
+    handover: str = ""
+    cause: Cause = Cause.NONE
+    reason: str | None = None
     format: int = FORMAT
 
 

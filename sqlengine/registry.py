@@ -13,7 +13,7 @@ from sqlengine.changes import full_name, without
 from sqlengine.config import Config
 from sqlengine.executors.footprint import LIMIT, MemoryLimits, limit_in
 from sqlengine.functions.library import Library
-from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
+from sqlengine.jobs import Cause, Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
 from sqlengine.machine import Machine
 from sqlengine.planning import JobText, PlannedJob, with_entry_points, with_objects
 
@@ -106,8 +106,8 @@ class Registry:
 
     def move(self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None) -> None:
         """Writes down that the job is in another state."""
-        moved_job = moved(job, state, self.clock(), reason)
-        self.log.write({job.name: replace(moved_job, graph=graph or job.graph)}, self.clock())
+        held = replace(moved(job, state, self.clock(), reason), graph=graph or job.graph, cause=Cause.NONE)
+        self.log.write({job.name: held}, self.clock())
 
     def private(self, jobs: Collection[str]) -> set[str]:
         """Objects that only these jobs define and use: they may be defined anew."""
@@ -148,17 +148,33 @@ class Registry:
         self.log.settle(jobs, change.removes, self.clock())
 
     def _settled(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
+        held = self.log.jobs.get(version.name)
+        stays = held if held is not None and held.state is JobState.RUNNING and held.graph == graph else None
         return Job(
             version.name,
             version.version,
             JobState.RUNNING if plan.sinks else JobState.DEFINED,
             version.origin,
             self.clock(),
-            graph=graph,
+            stays.reason if stays is not None else None,
+            graph,
             defines=tuple(full_name(o.name) for o in plan.objects),
             uses=tuple(sorted(map(full_name, plan.uses))),
             settings=dict(plan.settings),
+            cause=stays.cause if stays is not None else Cause.NONE,
         )
+
+    def placed(self, change: PendingChange) -> None:
+        """Writes down that a job has come to another graph."""
+        (name,) = change.jobs
+        held = moved(self.job(name), JobState.RUNNING, self.clock(), change.reason)
+        held = replace(held, graph=change.graphs[name], cause=change.cause)
+        self.log.settle({name: held}, (), self.clock())
+
+    def stay(self, job: Job, cause: Cause, reason: str | None) -> None:
+        """Writes down why a job that runs is where it is."""
+        if (job.cause, job.reason) != (cause, reason):
+            self.log.write({job.name: replace(job, cause=cause, reason=reason)}, self.clock())
 
     # ---- recovery ----------------------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from parser.errors import JobError
 from planner.logical import Sink
 from planner.merge import Graph, stateful_nodes
 from planner.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.layouts import difference, layouts_of
-from sqlengine.executors.runner import GraphChange
 
 _STAY = "those that the new version never replaces, as of ranks that it has no more, stay as the old one wrote them"
 

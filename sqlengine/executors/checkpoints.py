@@ -73,6 +73,12 @@ class Checkpoints:
             self._store.drop(name)
         self.restored = {}
 
+    @property
+    def stored_epoch(self) -> int:
+        """Of the last checkpoint that is in the store; 0 where there is none."""
+        stored = self._writer.stored
+        return 0 if stored is None else int(str(stored["epoch"]))
+
     def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
         if epoch <= self._epoch:
             return False

@@ -32,12 +32,14 @@ class Range:
 @dataclass(frozen=True)
 class Change:
     """A hot change between two epochs: the graph's version after it, the job versions that came (0: the job went),
-    where the sources that came with it begin, and jobs that took up the state of another name (new name to old)."""
+    where the sources that came with it begin, jobs that took up the state of another name (new name to old), and the
+    handover of the one job that came from another graph."""
 
     version: int
     jobs: dict[str, int] = field(default_factory=dict)
     starts: dict[str, dict[str, int]] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
+    handover: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sqlengine.connectors.base import Chunk, Environment, Source
 from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.epochs import Range
 from sqlengine.executors.failures import LostSource
-from sqlengine.executors.sources import RunningSource
+from sqlengine.executors.sources import Positions, RunningSource
 
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
@@ -21,13 +21,15 @@ Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 class Inputs:
     """`running`: sources by the id of their scan. `unstarted`: VALUES that have not given their rows yet. `lost`: sources
     that failed, which are read no more. `may_be_lost`: a loss of power may have taken records that the log tells of.
-    `shuffle`: what other parts of a divided graph send."""
+    `shuffle`: what other parts of a divided graph send. `bounds`: offsets by source and shard behind which nothing is read
+    for now, since a job is on its way."""
 
     def __init__(self, environment: Environment, shuffle: Source | None = None) -> None:
         self._shuffle = shuffle
         self.running: dict[str, RunningSource] = {}
         self.unstarted: set[str] = set()
         self.lost: dict[str, SqlError] = {}
+        self.bounds: Positions = {}
         self._environment = environment
         self.may_be_lost = False
         self._recovering = False
@@ -68,6 +70,10 @@ class Inputs:
         self._first = {s for s in self._first | looked_up(plan, fresh) if s in plan.nodes}
         self.unstarted = {v for v in self.unstarted if v in plan.nodes}
         self.unstarted |= {v for v in fresh if isinstance(plan.nodes[v].plan, Values)}
+
+    def reached(self, positions: Positions) -> bool:
+        """Whether these sources are read exactly so far."""
+        return all(name in self.running and self.running[name].positions == at for name, at in positions.items())
 
     def begin(self, sources: Mapping[str, RunningSource], starts: Mapping[str, Mapping[str, int]]) -> None:
         """Puts sources where they began; one that the log does not know (its job is planned otherwise now) begins as
@@ -110,9 +116,9 @@ class Inputs:
                 continue
             source = self.running[name]
             try:
-                shards = source.new_shards()
+                shards = source.new_shards() if name not in self.bounds else []
                 source.positions |= dict.fromkeys(shards, 0)
-                found = [(name, chunk) for chunk in source.poll(max_rows)]
+                found = [(name, chunk) for chunk in source.poll(max_rows, self.bounds.get(name))]
             except SqlError as error:
                 self.lost[name] = error
                 continue

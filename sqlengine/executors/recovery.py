@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from parser.errors import ServiceError
 from planner.merge import Graph
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Position
 from sqlengine.executors.epochs import Change, EpochRecord
-from sqlengine.executors.runner import GraphChange, GraphRunner
+from sqlengine.executors.runner import GraphRunner
 
 # More epochs than there can be between two syncs.
 _ROOM = 1 << 24

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from planner.division import with_times
 from planner.logical import AssignWatermark, ShuffleOut, Values
@@ -17,8 +17,9 @@ from planner.merge import Graph
 from planner.physical import lower
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
 from sqlengine.connectors.base import Chunk, Environment, Sink
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Checkpoints, Position
-from sqlengine.executors.embedded import EmbeddedExecutor, Prepared
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.executors.footprint import MemoryGuard
@@ -26,7 +27,7 @@ from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.outputs import Outputs, Progress
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.replays import push_again
-from sqlengine.executors.sources import NOT_GIVEN, RunningSource, positions_of
+from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
 
 
 @dataclass(frozen=True)
@@ -34,30 +35,6 @@ class Limits:
     """Bounds of one step: rows read from one shard at a time."""
 
     rows_per_read: int = 4096
-
-
-@dataclass(frozen=True)
-class GraphChange:
-    """A change made ready beside the stream: the new graph, its operators, the sources and sinks that come with it
-    (open already), the job versions (0: removed), jobs that take up the state of another name (new to old), and new nodes
-    that take up the tables of another node (new to old). `starts`: where sources begin, by shard, if that is decided
-    elsewhere."""
-
-    graph: Graph
-    prepared: Prepared
-    jobs: Mapping[str, int]
-    sources: Mapping[str, RunningSource]
-    sinks: Mapping[str, Sink]
-    renamed: Mapping[str, str]
-    inherited: Mapping[str, str] = field(default_factory=dict)
-    starts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-    def abandon(self) -> None:
-        """Closes what was opened for a change that does not come."""
-        for source in self.sources.values():
-            source.source.close()
-        for sink in self.sinks.values():
-            sink.close()
 
 
 class GraphRunner:
@@ -120,7 +97,8 @@ class GraphRunner:
         """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
         self.complete()  # what a full disk held up, before its sinks may go
         starts = {name: source.begin(change.starts.get(name, NOT_GIVEN)) for name, source in change.sources.items()}
-        recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed))
+        handover = change.brought.handover if change.brought is not None else ""
+        recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed), handover)
         self._write(self._record(change=recorded))
         for name, source in change.sources.items():
             source.began, source.began_epoch = starts[name], self.epoch
@@ -129,7 +107,10 @@ class GraphRunner:
 
     def switch(self, change: GraphChange, position: Position | None = None) -> None:
         """To another graph; with `position` to that of a checkpoint, whose shards are known."""
-        if position is None or self.checkpoints is None:
+        brought = change.brought
+        if brought is not None:
+            self.executor.switch(change.prepared, brought.tables, brought.born)
+        elif position is None or self.checkpoints is None:
             self.executor.switch(change.prepared, inherited=self._inherited(change))
         else:
             self.executor.switch(change.prepared, self.checkpoints.restored, position.born)
@@ -144,7 +125,11 @@ class GraphRunner:
         plan = change.prepared.plan
         self.inputs.switch(plan, change.sources, change.prepared.operators)
         self.outputs.switch(plan, change.sinks)
-        for name in self._unacquainted(change) if position is None else ():
+        if brought is not None:
+            self.inputs.unstarted -= brought.given
+            for name in brought.ended & change.sources.keys():
+                self.inputs.running[name].ended = True
+        for name in self._unacquainted(change) if position is None and brought is None else ():
             self._introduce(name)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
@@ -193,6 +178,16 @@ class GraphRunner:
         self._raise()
         self.checkpoint_when_due()
         return True
+
+    def reach(self, positions: Positions, steps: int) -> bool:
+        """Reads these sources up to these offsets and no further, in at most so many epochs; whether it came there."""
+        self.inputs.bounds = positions
+        try:
+            while not self.inputs.reached(positions) and steps and self.step():
+                steps -= 1
+            return self.inputs.reached(positions)
+        finally:
+            self.inputs.bounds = {}
 
     def replay(self, replay: Replay) -> None:
         """One epoch of records that dead letters hold, for the job of these and no other (in the graph's thread)."""

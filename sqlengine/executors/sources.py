@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 from zlib import crc32
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from sqlengine.connectors.base import Chunk, Reloading, Source
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.scan import raw_schema
 
+# Next offsets by source and shard.
+Positions: TypeAlias = Mapping[str, Mapping[str, int]]
 NOT_GIVEN: Mapping[str, int] = {}
 
 
@@ -47,12 +50,15 @@ class RunningSource:
         """Shards that appeared since; they are read from their beginning."""
         return [s for s in self.source.shards() if s not in self.positions] if not self.ended else []
 
-    def poll(self, max_rows: int) -> Iterator[Chunk]:
-        """What can be read now, one chunk a shard."""
+    def poll(self, max_rows: int, bounds: Mapping[str, int] | None = None) -> Iterator[Chunk]:
+        """What can be read now, one chunk a shard; of shards with bounds all that is before these, and no more."""
         if self.ended:
             return
         for shard, offset in self.positions.items():
-            chunk = self.source.read(shard, offset, max_rows=max_rows)
+            until = None if bounds is None else bounds.get(shard, offset)
+            if until is not None and until <= offset:
+                continue
+            chunk = self.source.read(shard, offset, max_rows=max_rows, until=until)
             if chunk is not None:
                 yield chunk
 

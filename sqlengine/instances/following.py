@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from parser.errors import SqlError
 from sqlengine.broker.errors import BrokerUnreachable
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
 from sqlengine.executors.recovery import recovering
-from sqlengine.executors.runner import GraphChange
 from sqlengine.instances.control import Answer, Control, ControlLog, GiveUp, Prepare, Problem, Switch
 from sqlengine.parts.part import Part
 

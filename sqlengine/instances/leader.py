@@ -16,8 +16,8 @@ from typing import ClassVar
 from parser.errors import JobError, ServiceError
 from planner.logical import Scan
 from sqlengine.connectors.base import Source
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
-from sqlengine.executors.runner import GraphChange
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph
 from sqlengine.instances.control import (
     ControlLog,

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from planner.division import Share
 from planner.merge import Graph
 from sqlengine.connectors.shuffle import Shuffle
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.portion import Portion
-from sqlengine.executors.runner import GraphChange, GraphRunner
+from sqlengine.executors.runner import GraphRunner
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.loop import GraphLoop
 from sqlengine.parts.log import Fencing, PartLog, create_parts

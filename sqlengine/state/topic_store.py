@@ -15,15 +15,16 @@ _HEAD: Final = b"/head"
 
 
 class TopicStore(BlobStore):
-    """The store of one graph. Its records have the graph's name and the blob's key as theirs; those of one checkpoint are
+    """The store of one graph in `topic`. Its records have the graph's name and the blob's key as theirs; those of one checkpoint are
     one batch of the topic, which is there whole or not at all. In memory it has the offset of each of them."""
 
-    def __init__(self, broker: Broker, graph: str, clock: Callable[[], int]) -> None:
+    def __init__(self, broker: Broker, graph: str, clock: Callable[[], int], topic: str) -> None:
         self._broker = broker
+        self._topic = topic
         self._prefix = graph.encode() + b"/"
         self._clock = clock
-        self._offsets = _offsets(broker, self._prefix)
-        super().__init__(f"{CHECKPOINTS}/{graph}")
+        self._offsets = _offsets(broker, topic, self._prefix)
+        super().__init__(f"{topic}/{graph}")
 
     def close(self) -> None: ...
 
@@ -35,7 +36,7 @@ class TopicStore(BlobStore):
         offset = self._offsets.get(self._prefix + key)
         if offset is None:
             return None
-        records = self._broker.read(CHECKPOINTS, 0, offset, max_records=1)
+        records = self._broker.read(self._topic, 0, offset, max_records=1)
         if records is None or records.offsets.tolist() != [offset]:
             return None
         data: bytes | None = records.values[0].as_py()
@@ -47,7 +48,7 @@ class TopicStore(BlobStore):
             return
         try:
             values = [*puts.values(), *([None] * len(gone))]
-            done = self._broker.append(CHECKPOINTS, 0, values, keys=keys, timestamp_ms=self._clock())
+            done = self._broker.append(self._topic, 0, values, keys=keys, timestamp_ms=self._clock())
         except BrokerError as error:
             raise ServiceError("the checkpoint could not be written", detail=str(error), hint=error.hint) from error
         self._offsets |= zip(keys[: len(puts)], range(done.first_offset, done.next_offset), strict=False)
@@ -58,20 +59,21 @@ class TopicStore(BlobStore):
 class TopicStores:
     """The stores of all graphs of a broker, in one topic."""
 
-    def __init__(self, broker: Broker, clock: Callable[[], int]) -> None:
-        broker.create_topic(CHECKPOINTS, compacted=True, if_not_exists=True)
+    def __init__(self, broker: Broker, clock: Callable[[], int], topic: str = CHECKPOINTS) -> None:
+        broker.create_topic(topic, compacted=True, if_not_exists=True)
         self._broker = broker
         self._clock = clock
+        self._topic = topic
 
     def names(self) -> list[str]:
-        heads = (key for key in _offsets(self._broker, b"") if key.endswith(_HEAD))
+        heads = (key for key in _offsets(self._broker, self._topic, b"") if key.endswith(_HEAD))
         return sorted(key.removesuffix(_HEAD).decode() for key in heads)
 
     def open(self, name: str) -> CheckpointStore:
-        return TopicStore(self._broker, name, self._clock)
+        return TopicStore(self._broker, name, self._clock, self._topic)
 
     def remove(self, name: str) -> None:
-        TopicStore(self._broker, name, self._clock).clear()
+        TopicStore(self._broker, name, self._clock, self._topic).clear()
 
 
 def has_topic(broker: Broker) -> bool:
@@ -79,11 +81,11 @@ def has_topic(broker: Broker) -> bool:
     return any(topic.name == CHECKPOINTS for topic in broker.topics())
 
 
-def _offsets(broker: Broker, prefix: bytes) -> dict[bytes, int]:
+def _offsets(broker: Broker, topic: str, prefix: bytes) -> dict[bytes, int]:
     """Where the last value of each key is that begins so."""
     found: dict[bytes, int] = {}
-    offset = broker.begin_offset(CHECKPOINTS, 0)
-    while (records := broker.read(CHECKPOINTS, 0, offset)) is not None:
+    offset = broker.begin_offset(topic, 0)
+    while (records := broker.read(topic, 0, offset)) is not None:
         assert records.keys is not None or not records.num_rows
         kept = records.values.is_valid().to_pylist()
         for key, at, there in zip(

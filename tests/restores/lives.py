@@ -25,12 +25,13 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory_tables import Memory
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
 from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
-from sqlengine.executors.runner import GraphChange, GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.operators.base import Output
 from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.results import Row, rows_of

@@ -1,0 +1,102 @@
+"""What a job takes along from one graph to another: its tables, how far its sources are read, and which of its constant rows
+have come. Everything is known by what it computes and not by its node: nodes have other names in another graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from planner.logical import Scan, Values
+from planner.merge import Graph
+from planner.takeover import name_of
+from sqlengine.executors.changes import Brought
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable
+
+# Columns that say when something came, by the clock of the graph that it came to.
+_BY_THE_CLOCK = frozenset({SEQUENCE, BUCKET, "active"})
+
+
+@dataclass(frozen=True)
+class SourceAt:
+    """How far a source is read, by shard, and whether that is its end."""
+
+    positions: dict[str, int]
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """Those of a job behind an epoch of the graph that it leaves. `sources` by the digests of their scans; `given`: the
+    digests of constant rows that have come; `tables` by the digest of their operation and their name."""
+
+    job: str
+    version: int
+    graph: str
+    epoch: int
+    sources: dict[str, SourceAt]
+    given: list[str]
+    tables: Mapping[tuple[str, str], pa.Table]
+
+
+def capture(runner: GraphRunner, job: str) -> Belongings:
+    """What a job would take along now, as copies (in the graph's thread)."""
+    nodes = [runner.graph.nodes[i] for i in runner.graph.jobs[job]]
+    scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
+    unstarted = runner.inputs.unstarted
+    return Belongings(
+        job,
+        runner.jobs[job],
+        runner.name,
+        runner.epoch,
+        {digest: SourceAt(dict(s.positions), s.ended) for digest, s in scans.items()},
+        [n.plan.digest for n in nodes if isinstance(n.plan, Values) and n.id not in unstarted],
+        {(n.plan.digest, name): t.dump() for n in nodes for name, t in runner.executor.tables_of(n.id).items()},
+    )
+
+
+def bring(belongings: Belongings, graph: Graph, runner: GraphRunner, handover: str) -> Brought:
+    """The belongings for the job's nodes in `graph`: that to which the runner is to change, which has the job."""
+    mine = [graph.nodes[i] for i in graph.jobs[belongings.job]]
+    fresh = {n.plan.digest: n.id for n in mine if n.id not in runner.executor.running}
+    held = {key: rows for key, rows in belongings.tables.items() if key[0] in fresh}
+    scans = {n.id: belongings.sources[n.plan.digest] for n in mine if isinstance(n.plan, Scan)}
+    return Brought(
+        handover,
+        {f"{fresh[digest]}@{graph.version}/{name}": rows for (digest, name), rows in held.items()},
+        {fresh[digest]: graph.version for digest, _ in held},
+        {name: source.positions for name, source in scans.items()},
+        frozenset(name for name, source in scans.items() if source.ended),
+        frozenset(n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given),
+    )
+
+
+def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, dict[str, int]]:
+    """How far the sources are read, by scan and shard, that a job of `graph` reads and the runner, too."""
+    scans = (name for name in graph.jobs[job] if name in runner.inputs.running)
+    return {name: dict(runner.inputs.running[name].positions) for name in scans}
+
+
+def obstacles(belongings: Belongings, graph: Graph, runner: GraphRunner) -> Iterator[str]:
+    """Why the job cannot go on here between two epochs: what it shares with others must stand where the job stands.
+    `graph` as for `bring`."""
+    for node in (graph.nodes[i] for i in graph.jobs[belongings.job]):
+        if node.id in runner.inputs.running:
+            source, mine = runner.inputs.running[node.id], belongings.sources[node.plan.digest]
+            if (source.positions, source.ended) != (mine.positions, mine.ended):
+                yield f"'{name_of(node.plan)}' is read to another position"
+        for name, table in runner.executor.tables_of(node.id).items():
+            if not _same(table, belongings.tables.get((node.plan.digest, name))):
+                yield f"'{name_of(node.plan)}' has come to another time"
+
+
+def _same(table: KeyedTable, rows: pa.Table | None) -> bool:
+    """Whether a table that jobs share holds what the job brings. When a shard spoke last each graph knows by its own
+    clock: that is no difference."""
+    if rows is None:
+        return False
+    names = [c for c in rows.column_names if c not in _BY_THE_CLOCK]
+    here = table.dump().select(names)
+    return sorted(map(repr, here.to_pylist())) == sorted(map(repr, rows.select(names).to_pylist()))
