@@ -3,6 +3,7 @@ the place of the machine's: one that knows what was synced, and loses what was n
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -138,6 +139,20 @@ class MachineDisk:
 
 
 MACHINE = MachineDisk()
+
+
+def write_file(disk: Disk, path: Path, data: Data) -> None:
+    """A file with this content, which is on disk when this returns. Its name may not be."""
+    file, rest = disk.open(path, make=True, empty=True, mode=0o666), memoryview(data)
+    try:
+        while rest:
+            done = disk.pwrite(file, rest, len(data) - len(rest))
+            if not done:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            rest = rest[done:]
+        disk.sync(file)
+    finally:
+        disk.close(file)
 
 
 def make_lasting_folder(disk: Disk, path: Path, *, mode: int = 0o777) -> None:

@@ -88,7 +88,7 @@ class Engine:
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self.instances = Children(self.broker, config, machine) if config.instances else None
-        self.savepoints = Savepoints(self._registry, self._fleet, config)
+        self.savepoints = Savepoints(self._registry, self._fleet, config, machine.disk)
         self.state = StateViews(self._registry, self._fleet)
         self._moves = Moves(self._registry, self._fleet, handovers)
         self._changes = Changes(self._registry, self._fleet, self.savepoints, self._moves)

@@ -12,6 +12,7 @@ from parser.errors import JobError
 from planner.settings import flag
 from planner.takeover import policy_of
 from sqlengine.config import Config
+from sqlengine.disk import Disk
 from sqlengine.executors import savepoint_files as files
 from sqlengine.executors.savepoint_files import FOLDERS, PATHS, Savepoint
 from sqlengine.executors.savepoints import About, Restoration, capture, restoration
@@ -30,10 +31,11 @@ UNCLAIMED: Final = (
 class Savepoints:
     """Of the jobs of one engine. What changes a job is called from the thread that makes changes."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, config: Config) -> None:
+    def __init__(self, registry: Registry, fleet: Fleet, config: Config, disk: Disk) -> None:
         self._registry = registry
         self._fleet = fleet
         self._config = config
+        self._disk = disk
 
     def take(self, job: Job, folder: str | None = None, *, stop: bool = False) -> Savepoint:
         """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its graph at the same
@@ -49,40 +51,43 @@ class Savepoints:
 
             def first() -> None:
                 savepoint, rows = capture(graph.runner, job.name, about)
-                taken.append(files.write(self._new(job, folder, savepoint), savepoint, rows))
+                taken.append(files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows))
 
             graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}), first)
             return taken[0]
         savepoint, rows = graph.loop.call(lambda: capture(graph.runner, job.name, about))
-        return files.write(self._new(job, folder, savepoint), savepoint, rows)
+        return files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
 
     def restoration(self, name: str, plan: PlannedJob, path: str) -> Restoration:
         """What a job takes up that is started from a savepoint. JobError where it cannot be."""
         if not plan.sinks:
             raise JobError(f"job '{name}' only defines: it has nothing to start from a savepoint")
-        savepoint = files.read(self.locate(path))
+        savepoint = files.read(self._disk, self.locate(path))
         unclaimed = any(flag(plan.settings, k, default=False) for k in UNCLAIMED)
         factory = self._fleet.main.executor.factory
-        return restoration(savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed)
+        return restoration(self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed)
 
     def all(self, folder: str | None = None) -> list[Savepoint | JobError]:
         """Those in a folder, the default one unless it is given, oldest first; an error for each that cannot be read."""
         found: list[Savepoint | JobError] = []
-        for path in sorted(self._folder({}, folder).glob(f"*/{files.METADATA}")):
+        below = self._folder({}, folder)
+        for path in (below / name for name in self._disk.names(below) if not name.startswith(".")):
+            if not self._disk.exists(path / files.METADATA):
+                continue
             try:
-                found.append(files.read(path.parent))
+                found.append(files.read(self._disk, path))
             except JobError as error:
                 found.append(error)
         return sorted(found, key=lambda s: s.created_ms if isinstance(s, Savepoint) else 0)
 
     def show(self, path: str) -> Savepoint:
         """One, by its path or by its name in the default folder."""
-        return files.read(self.locate(path))
+        return files.read(self._disk, self.locate(path))
 
     def delete(self, path: str) -> Savepoint:
         """Removes one; what it was."""
-        savepoint = files.read(self.locate(path))
-        files.delete(savepoint)
+        savepoint = files.read(self._disk, self.locate(path))
+        files.delete(self._disk, savepoint)
         return savepoint
 
     def locate(self, path: str) -> Path:
@@ -98,7 +103,7 @@ class Savepoints:
         name = f"savepoint-{job.name}-{moment}-{savepoint.epoch}"
         below = self._folder(job.settings, folder)
         free = (name if n == 0 else f"{name}-{n}" for n in range(1 << 16))
-        return below / next(n for n in free if not (below / n).exists())
+        return below / next(n for n in free if not self._disk.exists(below / n))
 
     def _folder(self, settings: Mapping[str, str], given: str | None) -> Path:
         """The folder for savepoints: given, by the job's settings, the server's, or below the data folder."""

@@ -4,8 +4,6 @@ The folder appears whole or not at all, and nobody changes it afterwards."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ import pyarrow as pa
 
 from parser.errors import JobError, ServiceError
 from planner.takeover import Operation
+from sqlengine.disk import Disk, make_lasting_folder, write_file
 from sqlengine.executors.checkpoints import LAYOUT
 from sqlengine.state.keys import BUCKET_HASH_VERSION
 from sqlengine.state.table import STATE_FORMAT
@@ -97,30 +96,30 @@ class Savepoint:
 Rows = Mapping[tuple[int, str], pa.Table]
 
 
-def write(folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoint:
+def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoint:
     """Writes it into a new folder. ServiceError when it cannot be written; then there is no folder."""
     scratch = folder.with_name(f".{folder.name}.writing")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        operations = tuple(_write_operation(scratch, n, o, rows) for n, o in enumerate(savepoint.operations))
+        make_lasting_folder(disk, folder.parent)
+        disk.remove_folder(scratch)
+        disk.make_folder(scratch)
+        operations = tuple(_write_operation(disk, scratch, n, o, rows) for n, o in enumerate(savepoint.operations))
         done = replace(savepoint, operations=operations)
-        _write_file(scratch / METADATA, msgspec.json.format(msgspec.json.encode(done)))
-        _sync(scratch)
-        scratch.rename(folder)
-        _sync(folder.parent)
+        write_file(disk, scratch / METADATA, msgspec.json.format(msgspec.json.encode(done)))
+        disk.sync_folder(scratch)
+        disk.rename(scratch, folder)
+        disk.sync_folder(folder.parent)
     except OSError as error:
-        shutil.rmtree(scratch, ignore_errors=True)
+        disk.remove_folder(scratch)
         hint = "free some space, or name another folder: SET 'state.savepoints.dir' = '…'"
         raise ServiceError(f"savepoint '{folder}' cannot be written", detail=str(error), hint=hint) from error
     return replace(done, path=str(folder))
 
 
-def read(folder: Path) -> Savepoint:
+def read(disk: Disk, folder: Path) -> Savepoint:
     """What a savepoint says. JobError where there is none, or one of another format."""
     try:
-        data = (folder / METADATA).read_bytes()
+        data = disk.read(folder / METADATA)
     except OSError as error:
         raise JobError(
             f"savepoint '{folder}' does not exist", detail=str(error), hint="'sql savepoint list' shows those there are"
@@ -151,11 +150,11 @@ def unreadable(savepoint: Savepoint) -> JobError | None:
     return None
 
 
-def read_rows(savepoint: Savepoint, table: SavedTable) -> pa.Table:
+def read_rows(disk: Disk, savepoint: Savepoint, table: SavedTable) -> pa.Table:
     """The rows of a table. JobError where the file is not as it was written."""
     path = Path(savepoint.path) / table.file
     try:
-        data = path.read_bytes()
+        data = disk.read(path)
     except OSError as error:
         raise _damaged(Path(savepoint.path), str(error)) from None
     if crc32(data) != table.crc:
@@ -163,15 +162,15 @@ def read_rows(savepoint: Savepoint, table: SavedTable) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-def delete(savepoint: Savepoint) -> None:
+def delete(disk: Disk, savepoint: Savepoint) -> None:
     """Removes its files, what it says first, and the folder where nothing else is in it."""
     folder = Path(savepoint.path)
     try:
-        (folder / METADATA).unlink(missing_ok=True)
+        disk.remove(folder / METADATA)
         for table in (t for o in savepoint.operations for t in o.tables):
-            (folder / Path(table.file).name).unlink(missing_ok=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()
+            disk.remove(folder / Path(table.file).name)
+        if not disk.names(folder):
+            disk.remove_folder(folder)
     except OSError as error:
         raise ServiceError(f"savepoint '{folder}' cannot be deleted", detail=str(error)) from None
 
@@ -188,34 +187,18 @@ def _damaged(folder: Path, detail: str) -> JobError:
     return JobError(f"savepoint '{folder}' is damaged", detail=detail, hint="start the job from another one")
 
 
-def _write_operation(folder: Path, number: int, operation: SavedOperation, rows: Rows) -> SavedOperation:
+def _write_operation(disk: Disk, folder: Path, number: int, operation: SavedOperation, rows: Rows) -> SavedOperation:
     tables = tuple(
-        _write_table(folder / f"{number:03}-{i}.arrow", table, rows[number, table.name])
+        _write_table(disk, folder / f"{number:03}-{i}.arrow", table, rows[number, table.name])
         for i, table in enumerate(operation.tables)
     )
     return replace(operation, tables=tables)
 
 
-def _write_table(path: Path, table: SavedTable, rows: pa.Table) -> SavedTable:
+def _write_table(disk: Disk, path: Path, table: SavedTable, rows: pa.Table) -> SavedTable:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(rows, max_chunksize=1 << 16)
-    data = sink.getvalue()
-    _write_file(path, data)
-    return replace(table, file=path.name, bytes=data.size, crc=crc32(data))
-
-
-def _write_file(path: Path, data: bytes | pa.Buffer) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """What a folder lists, on disk."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    data = memoryview(sink.getvalue())
+    write_file(disk, path, data)
+    return replace(table, file=path.name, bytes=len(data), crc=crc32(data))

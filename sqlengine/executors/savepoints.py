@@ -14,6 +14,7 @@ from planner.physical import PhysicalNode, lower
 from planner.rule_sets import RulesPlan
 from planner.scalar import digest_of
 from planner.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
+from sqlengine.disk import Disk
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import Position
 from sqlengine.executors.layouts import difference, layouts_of
@@ -108,6 +109,7 @@ class Restoration:
 
 
 def restoration(
+    disk: Disk,
     savepoint: Savepoint,
     job: str,
     sinks: Sequence[Sink],
@@ -133,7 +135,7 @@ def restoration(
         {name: dict(s.positions) for name, s in sources.items() if s is not None},
         tuple(name for name, s in sources.items() if s is not None and s.ended),
         tuple(_unstarted(savepoint, graph)),
-        _tables(savepoint, decisions, graph.version) if why_not is None else {},
+        _tables(disk, savepoint, decisions, graph.version) if why_not is None else {},
     )
 
 
@@ -200,14 +202,14 @@ def _unstarted(savepoint: Savepoint, graph: Graph) -> Iterator[str]:
     return (n.id for n in values if n.plan.digest not in savepoint.constants)
 
 
-def _tables(savepoint: Savepoint, decisions: Iterable[Decision], version: int) -> dict[str, Changes]:
+def _tables(disk: Disk, savepoint: Savepoint, decisions: Iterable[Decision], version: int) -> dict[str, Changes]:
     """The tables of operations that are kept, by the names that they have in the new graph."""
     found = {}
     held = {o.operation.id: o for o in savepoint.operations}
     for decision in decisions:
         if decision.outcome is Outcome.KEPT and decision.source is not None:
             for table in held[decision.source.id].tables:
-                rows = read_rows(savepoint, table).combine_chunks()
+                rows = read_rows(disk, savepoint, table).combine_chunks()
                 batch = rows.to_batches()[0] if rows.num_rows else _empty(rows.schema)
                 name = f"{decision.operation.id}@{version}/{table.name}"
                 found[name] = Changes(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0)

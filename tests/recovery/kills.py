@@ -1,50 +1,61 @@
-"""Lives that are killed at random moments, and the comparison of what came out with an undisturbed run.
-
-Runs as a process of its own: lives are forked, and only a process without threads and open databases can fork."""
+"""Runs: lives of one data folder that are killed one after the other, one that ends by itself, and the comparison of what
+came out with a run that nobody disturbs."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import signal
-import sqlite3
-import sys
-import time
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
+<<<<<<< HEAD
 import pyarrow.parquet as pq
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from tests.recovery.workload import EVENTS_PER_BATCH, event, live
+=======
+from sqlengine.durability import Checkpoints, Fsync
+from tests.recovery.children import Kill, run_in_child
+from tests.recovery.life import Settings, live
+from tests.recovery.mortal import MOMENTS, POINTS, Doom, LastChange
+from tests.recovery.outcome import batches_of, check
+
+# Of lives that are killed at no named place: so many changes, or so long after their start.
+_MOST_CHANGES = 1_500
+_MOST_S = 0.5
+# Points that come all the time: not the first one is meant.
+_OFTEN = frozenset(
+    {"append", "record", "group commit", "new segment", "sync", *(p for p in POINTS if p[:6] == "output")}
+)
+# Where each of the points is met that not every server has.
+_KINDS: tuple[tuple[Checkpoints, Fsync, frozenset[str]], ...] = (
+    ("rocksdb", "none", frozenset({"topic checkpoint"})),
+    ("topic", "epoch", frozenset({"checkpoint", "graph removed"})),
+)
+
+Places = Iterable[tuple[str, str]]
+>>>>>>> ac8fafd (Servers are killed at named points and at any moment, over twenty jobs)
 
 
-def one_life(folder: Path, batches: int, pause_s: float, kill_after_s: float | None) -> bool:
-    """Runs one life in a forked child; True when it ended by itself. A forked child starts in milliseconds, where a new
-    interpreter takes a second: so most kills fall into work and not into imports."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.close(reading)
-            live(folder, batches, pause_s, writing)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
-    try:
-        if kill_after_s is not None and os.read(reading, 1) == b"r":
-            time.sleep(kill_after_s)
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-    finally:
-        os.close(reading)
-    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, "a life ended with an error"
-    return not os.WIFSIGNALED(status)
+@dataclass
+class Tally:
+    """Kills by point and moment: those that were named, and what the others had changed last."""
+
+    named: Counter[tuple[str, str]] = field(default_factory=Counter)
+    drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def kills(self) -> int:
+        return self.named.total() + self.drawn.total()
+
+    def add(self, other: Tally) -> None:
+        self.named += other.named
+        self.drawn += other.drawn
 
 
+<<<<<<< HEAD
 def outputs(folder: Path) -> dict[str, list[str]]:
     """Everything that came out: both topics in order, the lines of the files, the rows of Parquet files, what the upserts of the third topic leave,
     and the tables of the database."""
@@ -83,51 +94,73 @@ def latest(broker: EmbeddedBroker, topic: str) -> list[str]:
             left[key] = n, value
         offset = records.next_offset
     return sorted(value.decode() for _, value in left.values())
+=======
+class Run:
+    """Of one folder. `chance` decides how its lives are disturbed and when they are killed."""
+
+    def __init__(self, folder: Path, chance: random.Random, store: Checkpoints, fsync: Fsync) -> None:
+        self._chance = chance
+        self._settings = Settings(folder / "killed", store=store, fsync=fsync)
+        self._last = LastChange()
+        self.tally = Tally()
+
+    def kill(self) -> None:
+        """A life that is killed at any moment: from outside, or at a change that is drawn."""
+        draw = self._chance.random()
+        if draw < 0.5:
+            self._live(doom=Doom(None, self._chance.randint(1, _MOST_CHANGES), self._chance.choice(MOMENTS)))
+        else:
+            self._live(kill=Kill(self._chance.uniform(0.0, _MOST_S), when_ready=draw < 0.85))
+        self.tally.drawn[self._last.read() or ("start", "")] += 1
+
+    def kill_at(self, point: str, moment: str) -> None:
+        """A life that dies at the named point; at which of the first ones is drawn."""
+        number = self._chance.randint(1, 10) if point in _OFTEN else 1
+        self._live(doom=Doom(point, number, moment))
+        self.tally.named[point, moment] += 1
+
+    def _live(self, doom: Doom | None = None, kill: Kill | None = None) -> None:
+        self._last.forget()
+        settings = replace(self._settings, seed=self._chance.randrange(1 << 32))
+        ended = run_in_child(partial(live, settings, batches=None, doom=doom, last=self._last), kill)
+        assert not ended, f"a life was not killed: {doom or kill}"
+
+    def finish(self) -> None:
+        """A last life that nobody kills, and the comparison with one that nobody disturbs at all."""
+        killed, quiet = self._settings, replace(self._settings, folder=self._settings.folder.with_name("quiet"))
+        run_in_child(partial(live, killed, batches=lambda begun: begun + 20, doom=None, last=self._last))
+        run_in_child(partial(_live_quietly, quiet, killed.folder, self._last))
+        run_in_child(lambda _: check(killed.folder, quiet.folder))
 
 
-def rows(file: Path) -> dict[str, list[str]]:
-    """The rows of the tables; those that are added stay in order."""
-    with closing(sqlite3.connect(file)) as database:
-        hosts = database.execute("SELECT * FROM hosts ORDER BY host").fetchall()
-        seen = database.execute("SELECT * FROM seen ORDER BY rowid").fetchall()
-    return {"hosts": [json.dumps(r) for r in hosts], "seen": [json.dumps(r) for r in seen]}
+def _live_quietly(settings: Settings, killed: Path, last: LastChange, say: int) -> None:
+    batches = batches_of(killed)
+    live(settings, say, batches=lambda _: batches, doom=None, last=last)
+>>>>>>> ac8fafd (Servers are killed at named points and at any moment, over twenty jobs)
 
 
-def expected_alerts(events: int) -> set[tuple[str, int]]:
-    """The alerts, found by plain Python."""
-    found = set()
-    for number in range(events):
-        e = event(number)
-        command, amount, host = str(e["command"]), int(str(e["amount"])), e["host"]
-        tests = {
-            "curl": "curl" in command.lower(),
-            "shadow": "/etc/shadow" in command and amount > 10,
-            "pattern": any(f"{w} -{c}" in command for w in ("bash", "base64") for c in "abcdefghijklmnopqrstuvwxyz"),
-            "hosts": host in ("h1", "h3") and 5 <= amount <= 9,
-            "null": host is None,
-        }
-        found |= {(rule, number) for rule, hit in tests.items() if hit}
-    return found
+def run_drawn(folder: Path, kills: int, seed: int) -> Tally:
+    """So many kills at any moment. AssertionError where anything was lost or doubled."""
+    chance = random.Random(seed)
+    store, fsync, _ = chance.choice(_KINDS)
+    run = Run(folder, chance, store, fsync)
+    for _ in range(kills):
+        run.kill()
+    run.finish()
+    return run.tally
 
 
-def run_with_kills(tmp_path: Path, kills: int, batches: int, pause_s: float, seed: int) -> int:
-    """Kills lives until one ends by itself or enough were killed; compares with an undisturbed run; gives the kills."""
-    moments = random.Random(seed)
-    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
-    done = 0
-    while done < kills and not one_life(killed, batches, pause_s, moments.uniform(0.0, 0.25)):
-        done += 1
-    one_life(killed, batches, pause_s, None)
-    one_life(quiet, batches, 0.0, None)
-    ours, theirs = outputs(killed), outputs(quiet)
-    alerts = [(a["rule"], a["id"]) for a in map(json.loads, ours["alerts"])]
-    assert len(alerts) == len(set(alerts))
-    assert set(alerts) == expected_alerts(batches * EVENTS_PER_BATCH)
-    assert ours == theirs
-    assert all(ours.values())
-    return done
-
-
-if __name__ == "__main__":
-    folder, kills, batches, pause_s, seed = sys.argv[1:]
-    print(run_with_kills(Path(folder), int(kills), int(batches), float(pause_s), int(seed)))
+def run_named(folder: Path, places: Places, seed: int) -> Tally:
+    """A kill at each of these points and moments, in an order that is drawn, in servers of each kind that meets them.
+    AssertionError where anything was lost or doubled, or a point was not met."""
+    chance, tally = random.Random(seed), Tally()
+    for store, fsync, never in _KINDS:
+        mine = [place for place in places if place[0] not in never]
+        run = Run(folder / store, chance, store, fsync)
+        for point, moment in chance.sample(mine, len(mine)):
+            if point == "recovery":  # of what was torn before
+                run.kill_at("append", "within")
+            run.kill_at(point, moment)
+        run.finish()
+        tally.add(run.tally)
+    return tally

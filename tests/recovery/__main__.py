@@ -1,0 +1,55 @@
+"""Servers that are killed: `python -m tests.recovery --kills 1000 --seed 1`.
+
+First one life for each named point, then kills at any moment; each run compares what came out with an undisturbed one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+from tests.recovery.kills import Tally, run_drawn, run_named
+from tests.recovery.life import warm
+from tests.recovery.mortal import MOMENTS, POINTS
+
+KILLS_OF_A_RUN = 50
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.recovery", description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000, help="at any moment")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run; each has so many kills:")
+    parser.add_argument("--of-a-run", type=int, default=KILLS_OF_A_RUN)
+    parser.add_argument("--points", default=",".join(POINTS), help="where to kill by name; '' for nowhere")
+    parser.add_argument("--moments", default=",".join(MOMENTS))
+    given = parser.parse_args()
+    warm()
+    tally, began = Tally(), time.monotonic()
+    for seed, run in _runs(given):
+        with tempfile.TemporaryDirectory(prefix="kills-", ignore_cleanup_errors=True) as folder:
+            try:
+                tally.add(run(Path(folder)))
+            except AssertionError as error:
+                print(f"seed {seed}: {error}", flush=True)
+                return 1
+        print(f"seed {seed}: {tally.kills} kills, {time.monotonic() - began:.0f} s", flush=True)
+    for (point, moment), count in (tally.named + tally.drawn).most_common():
+        print(f"{count:>6} {moment} {point}")
+    return 0
+
+
+def _runs(given: argparse.Namespace) -> Iterator[tuple[int, Callable[[Path], Tally]]]:
+    places = [*product(filter(None, given.points.split(",")), given.moments.split(","))]
+    if places:
+        yield given.seed, lambda folder: run_named(folder, places, given.seed)
+    for number, left in enumerate(range(given.kills, 0, -given.of_a_run)):
+        seed = given.seed + number
+        yield seed, lambda folder, seed=seed, left=left: run_drawn(folder, min(given.of_a_run, left), seed)  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

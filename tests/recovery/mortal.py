@@ -1,0 +1,266 @@
+"""Processes that kill themselves at a place which a test has named.
+
+What an engine changes for good it changes through the disk, the checkpoint stores and the connections that it is given.
+Those here know for each change which point of the work it is, count, and end the process with SIGKILL before, within or
+after one of them. They also note the last change in memory that the parent shares: so it is known where a process was
+that somebody killed from outside."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlengine.disk import Data, MachineDisk
+from sqlengine.state.store import CheckpointStore, Loaded, Position
+from sqlengine.state.stores import CheckpointStores, RocksStores
+from sqlengine.state.table import Changes
+from tests.recovery.workload import MOVED, PATHS
+
+MOMENTS = ("before", "within", "after")
+# The points by name, with what happens there.
+POINTS = {
+    "append": "a client's batch is appended to a topic",
+    "record": "the record of an epoch is written",
+    **{f"output of {path}": f"rows of an epoch leave for {path}" for path in PATHS},
+    "file journal": "a file sink writes the epoch down",
+    "dead letter": "records that cannot be read are set aside",
+    "checkpoint": "a checkpoint is put into RocksDB",
+    "topic checkpoint": "a checkpoint is appended to its topic",
+    "compaction": "a compacted segment is written, gets its name, takes the place of others",
+    "retention": "an old segment is removed",
+    "new segment": "a topic goes on in another file",
+    "hot change": "the job log is written",
+    "savepoint": "a savepoint is written, named or removed",
+    "rebalance": "the shards of a group are shared out anew",
+    "group commit": "members of a group commit offsets",
+    "moved shard": "a shard goes on in another folder, its segments follow",
+    "sync": "what was appended is made safe against power loss",
+    "recovery": "the torn end of a file is cut",
+    "graph removed": "the checkpoints of a graph without jobs go",
+    "other": "a topic is made or altered, a file is opened or removed",
+}
+_NAMES = tuple(POINTS)
+_BY_TOPIC = {
+    "events": "append", "orders": "append", "_epochs": "record", "_jobs": "hot change", "_groups": "rebalance",
+    "_offsets": "group commit", "_checkpoints": "topic checkpoint", "_dead_letters": "dead letter",
+}  # fmt: skip
+_COMPACTED = ("_jobs", "_offsets", "_groups", "_checkpoints", "counts", "kept")
+_OF_SEGMENTS = {"sync": "sync", "truncate": "recovery"}
+
+
+@dataclass(frozen=True)
+class Doom:
+    """The process dies at the `number`th change (from 1 on) of this point; of any for no point."""
+
+    point: str | None
+    number: int
+    moment: str
+
+
+class LastChange:
+    """What a process has changed last, also when it is gone."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 2)
+
+    def note(self, point: str, moment: str) -> None:
+        self._memory[:] = bytes((_NAMES.index(point) + 1, MOMENTS.index(moment)))
+
+    def forget(self) -> None:
+        self._memory[:] = bytes(2)
+
+    def read(self) -> tuple[str, str] | None:
+        """Point and moment; None when nothing was changed."""
+        point, moment = self._memory[:]
+        return (_NAMES[point - 1], MOMENTS[moment]) if point else None
+
+
+class Fate:
+    """Asked at each change, by any thread."""
+
+    def __init__(self, doom: Doom | None, last: LastChange) -> None:
+        self._doom = doom
+        self._left = 0 if doom is None else doom.number
+        self._last = last
+
+    @contextmanager
+    def change(self, point: str) -> Iterator[bool]:
+        """What is done within is one change. It gets whether it is to be done in part: then it calls `die`."""
+        moment = self._moment(point)
+        self._last.note(point, "before")
+        if moment == "before":
+            die()
+        self._last.note(point, "within")
+        yield moment == "within"
+        self._last.note(point, "after")
+        if moment is not None:
+            die()
+
+    def _moment(self, point: str) -> str | None:
+        doom = self._doom
+        if doom is None or doom.point not in (None, point):
+            return None
+        self._left -= 1
+        return doom.moment if self._left == 0 else None
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def point_of(what: str, path: Path) -> str:
+    """Which point it is to do `what` to a file or folder."""
+    if "savepoints" in path.parts:
+        return "savepoint"
+    if path.suffix in (".seg", ".tmp") and path.name[0].isdigit():
+        return _point_of_segment(what, path, _topic_of(path))
+    if path.parent.name == "lines" and what == "write":
+        return "file journal" if path.name.startswith(".") else "output of lines"
+    return "recovery" if what == "truncate" else "other"
+
+
+def _topic_of(path: Path) -> str:
+    """Of a segment in the data folder, or where its shard was moved to."""
+    return next((p.removesuffix(".topic") for p in path.parts if p.endswith(".topic")), path.parts[-2].split("-")[0])
+
+
+def _point_of_segment(what: str, path: Path, topic: str) -> str:
+    if what in _OF_SEGMENTS:
+        return _OF_SEGMENTS[what]
+    if what == "write" and path.suffix == ".seg":
+        return _BY_TOPIC.get(topic, f"output of {topic}")
+    if "volume" in path.parts or (what == "remove" and topic in MOVED):
+        return "moved shard"
+    if what == "remove":
+        return "compaction" if topic in _COMPACTED else "retention"
+    return "new segment" if path.name.split(".")[1] == "0000" else "compaction"
+
+
+class MortalDisk(MachineDisk):
+    """The disk of this machine, with a fate."""
+
+    def __init__(self, fate: Fate) -> None:
+        self._fate = fate
+        self._paths: dict[int, Path] = {}
+
+    def open(self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600) -> int:
+        if make and not os.path.exists(path):
+            with self._fate.change(point_of("make", path)):
+                file = super().open(path, make=make, empty=empty, mode=mode)
+        else:
+            file = super().open(path, make=make, empty=empty, mode=mode)
+        self._paths[file] = path
+        return file
+
+    def close(self, file: int) -> None:
+        self._paths.pop(file, None)
+        os.close(file)
+
+    def pwrite(self, file: int, data: Data, position: int) -> int:
+        with self._fate.change(point_of("write", self._paths[file])) as in_part:
+            if in_part:
+                os.pwrite(file, data[: len(data) // 2], position)
+                die()
+            return os.pwrite(file, data, position)
+
+    def pwritev(self, file: int, parts: Sequence[bytes], position: int) -> int:
+        return self.pwrite(file, b"".join(parts), position)
+
+    def truncate(self, file: int, size: int) -> None:
+        if os.fstat(file).st_size == size:
+            return
+        with self._fate.change(point_of("truncate", self._paths[file])):
+            os.ftruncate(file, size)
+
+    def sync(self, file: int) -> None:
+        with self._fate.change(point_of("sync", self._paths[file])):
+            os.fdatasync(file)
+
+    def make_folder(self, path: Path, *, parents: bool = False, mode: int = 0o777) -> None:
+        with self._fate.change(point_of("folder", path)):
+            super().make_folder(path, parents=parents, mode=mode)
+
+    def rename(self, old: Path, new: Path) -> None:
+        with self._fate.change(point_of("rename", new)):
+            os.replace(old, new)
+        self._paths.update({file: new for file, path in list(self._paths.items()) if path == old})
+
+    def remove(self, path: Path) -> None:
+        with self._fate.change(point_of("remove", path)):
+            super().remove(path)
+
+    def remove_folder(self, path: Path) -> None:
+        with self._fate.change(point_of("folder", path)):
+            super().remove_folder(path)
+
+
+class MortalStores:
+    """RocksDB folders, with a fate."""
+
+    def __init__(self, stores: CheckpointStores, fate: Fate) -> None:
+        self._stores = stores
+        self._fate = fate
+
+    def names(self) -> list[str]:
+        return self._stores.names()
+
+    def open(self, name: str) -> CheckpointStore:
+        return MortalStore(self._stores.open(name), self._fate)
+
+    def remove(self, name: str) -> None:
+        with self._fate.change("graph removed"):
+            self._stores.remove(name)
+
+
+class MortalStore:
+    def __init__(self, store: CheckpointStore, fate: Fate) -> None:
+        self._store = store
+        self._fate = fate
+
+    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+        with self._fate.change("checkpoint"):
+            self._store.put(position, changes)
+
+    def load(self) -> Loaded | None:
+        return self._store.load()
+
+    def drop(self, table: str) -> None:
+        with self._fate.change("checkpoint"):
+            self._store.drop(table)
+
+    def close(self) -> None:
+        self._store.close()
+
+
+class MortalConnection(sqlite3.Connection):
+    """A connection to SQLite, with a fate."""
+
+    fate: Fate
+
+    def __init__(self, database: str | Path, **options: Any) -> None:
+        super().__init__(database, **options)
+        self._is_sink = "app.db" in str(database)
+
+    def commit(self) -> None:
+        if not self._is_sink:
+            return super().commit()
+        with self.fate.change("output of hosts and seen"):
+            return super().commit()
+
+
+def make_databases_mortal(fate: Fate) -> None:
+    """All connections to SQLite that this process opens from now on."""
+    MortalConnection.fate = fate
+    sqlite3.connect = partial(sqlite3.connect, factory=MortalConnection)  # type: ignore[assignment]
+
+
+def stores(fate: Fate, folder: Path) -> CheckpointStores:
+    return MortalStores(RocksStores(folder), fate)
