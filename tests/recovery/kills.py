@@ -10,12 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-<<<<<<< HEAD
-import pyarrow.parquet as pq
-
-from sqlengine.broker.embedded import EmbeddedBroker
-from tests.recovery.workload import EVENTS_PER_BATCH, event, live
-=======
 from sqlengine.durability import Checkpoints, Fsync
 from tests.recovery.children import Kill, run_in_child
 from tests.recovery.life import Settings, live
@@ -36,7 +30,6 @@ _KINDS: tuple[tuple[Checkpoints, Fsync, frozenset[str]], ...] = (
 )
 
 Places = Iterable[tuple[str, str]]
->>>>>>> ac8fafd (Servers are killed at named points and at any moment, over twenty jobs)
 
 
 @dataclass
@@ -55,46 +48,6 @@ class Tally:
         self.drawn += other.drawn
 
 
-<<<<<<< HEAD
-def outputs(folder: Path) -> dict[str, list[str]]:
-    """Everything that came out: both topics in order, the lines of the files, the rows of Parquet files, what the upserts of the third topic leave,
-    and the tables of the database."""
-    broker = EmbeddedBroker(folder / "data", fsync="none", clock=lambda: 0)
-    try:
-        found = {}
-        for topic in ("alerts", "totals"):
-            found[topic] = []
-            offset = 0
-            while (records := broker.read(topic, 0, offset)) is not None:
-                found[topic] += [v.decode() for v in records.values.to_pylist()]
-                offset = records.next_offset
-        files = sorted(p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith("."))
-        found["lines"] = [line for p in files for line in p.read_text().splitlines()]
-        found["lake"] = lake(folder / "lake")
-        return found | {"counts": latest(broker, "counts")} | rows(folder / "app.db")
-    finally:
-        broker.close()
-
-
-def lake(folder: Path) -> list[str]:
-    """The rows of Parquet files by partition, those of a partition in the order of its files' numbers."""
-    files = sorted(folder.glob("*/part-*.parquet"), key=lambda p: (p.parent, int(p.stem.rpartition("-")[2])))
-    return [f"{p.parent.name} {row}" for p in files for row in pq.ParquetFile(p).read().to_pylist()]
-
-
-def latest(broker: EmbeddedBroker, topic: str) -> list[str]:
-    """The last record of each key. A changelog is valid if no count falls."""
-    left: dict[bytes, tuple[int, bytes]] = {}
-    offset = 0
-    while (records := broker.read(topic, 0, offset)) is not None:
-        assert records.keys is not None
-        for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True):
-            n = json.loads(value)["n"]
-            assert key not in left or left[key][0] < n
-            left[key] = n, value
-        offset = records.next_offset
-    return sorted(value.decode() for _, value in left.values())
-=======
 class Run:
     """Of one folder. `chance` decides how its lives are disturbed and when they are killed."""
 
@@ -136,7 +89,6 @@ class Run:
 def _live_quietly(settings: Settings, killed: Path, last: LastChange, say: int) -> None:
     batches = batches_of(killed)
     live(settings, say, batches=lambda _: batches, doom=None, last=last)
->>>>>>> ac8fafd (Servers are killed at named points and at any moment, over twenty jobs)
 
 
 def run_drawn(folder: Path, kills: int, seed: int) -> Tally:

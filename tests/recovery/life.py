@@ -34,7 +34,7 @@ from sqlengine.planning import JobText, PlannedJob, plan_jobs
 from tests.recovery import workload
 from tests.recovery.children import READY
 from tests.recovery.mortal import Doom, Fate, LastChange, MortalDisk, make_databases_mortal, stores
-from tests.recovery.outcome import records
+from tests.recovery.outcome import lake, records
 from tests.recovery.workload import BATCHES_PER_FILE, EVENTS_PER_BATCH, LINES_PER_BATCH, ORDERS_PER_BATCH
 from tests.support import eventually
 
@@ -257,7 +257,7 @@ class Crew:
             copied = broker.committed(Copier.GROUP, "orders")
             all_copied = all(copied.get(s) == broker.end_offset("orders", s) for s in range(2))
             tailed = broker.end_offset("tailed", 0) == batches * LINES_PER_BATCH
-            return all_copied and tailed and self._has_read_all() and self._has_ticked(batches)
+            return all_copied and tailed and self._has_read_all() and self._has_shown(batches * EVENTS_PER_BATCH)
 
         eventually(done, "all that came in has come out")
 
@@ -273,9 +273,11 @@ class Crew:
 
         return all(g.loop.call(lambda g=g: at_end(g)) for g in graphs * 2)
 
-    def _has_ticked(self, batches: int) -> bool:
+    def _has_shown(self, events: int) -> bool:
+        """What shows after a time, by the clock."""
         ticks = records(self._engine.broker, "ticks", 0)
-        return sum(int(json.loads(t)["n"]) for t in ticks) >= batches * EVENTS_PER_BATCH
+        in_the_lake = len(lake(self._folder)) == workload.in_the_lake(events)
+        return in_the_lake and sum(int(json.loads(t)["n"]) for t in ticks) >= events
 
 
 class Copier:

@@ -31,6 +31,7 @@ POINTS = {
     "record": "the record of an epoch is written",
     **{f"output of {path}": f"rows of an epoch leave for {path}" for path in PATHS},
     "file journal": "a file sink writes the epoch down",
+    "file rename": "a complete file gets its name",
     "dead letter": "records that cannot be read are set aside",
     "checkpoint": "a checkpoint is put into RocksDB",
     "topic checkpoint": "a checkpoint is appended to its topic",
@@ -122,8 +123,11 @@ def point_of(what: str, path: Path) -> str:
         return "savepoint"
     if path.suffix in (".seg", ".tmp") and path.name[0].isdigit():
         return _point_of_segment(what, path, _topic_of(path))
-    if path.parent.name == "lines" and what == "write":
-        return "file journal" if path.name.startswith(".") else "output of lines"
+    sink = next((name for name in ("lines", "lake") if name in path.parts), None)
+    if sink is not None and what == "write":
+        return "file journal" if path.suffix in (".journal", ".new") else f"output of {sink}"
+    if sink is not None and what == "rename":
+        return "file rename"
     return "recovery" if what == "truncate" else "other"
 
 

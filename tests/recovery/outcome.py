@@ -10,6 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
 
+import pyarrow.parquet as pq
+
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from tests.recovery import workload
@@ -59,6 +61,7 @@ def outputs(folder: Path, batches: int) -> Outputs:
         found["letters"] = _letters(records(broker, "_dead_letters", 0))
     files = sorted(p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith("."))
     found["lines"] = [line for p in files for line in p.read_bytes().splitlines()]
+    found["lake"] = lake(folder)
     return found | _tables(folder / "app.db")
 
 
@@ -147,6 +150,13 @@ def _tailed(lines: Lines, batches: int) -> Lines:
     found = sorted(lines, key=lambda line: int(line.split()[1]) // in_a_file)
     assert found == [workload.line(n)[:-1] for n in range(batches * LINES_PER_BATCH)], "lines of files"
     return found
+
+
+def lake(folder: Path) -> Lines:
+    """The rows of Parquet files by partition, those of a partition in the order of its files' numbers."""
+    files = (folder / "lake").glob("*/part-*.parquet")
+    in_order = sorted(files, key=lambda p: (p.parent, int(p.stem.rpartition("-")[2])))
+    return [f"{p.parent.name} {row}".encode() for p in in_order for row in pq.ParquetFile(p).read().to_pylist()]
 
 
 def _letters(lines: Lines) -> list[tuple[object, ...]]:

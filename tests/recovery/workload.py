@@ -24,16 +24,6 @@ TABLES = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), host STRING, command STRING, amount INT,
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
-<<<<<<< HEAD
-CREATE TABLE alerts (rule STRING, id BIGINT)
-WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
-CREATE TABLE totals (host STRING, n BIGINT, total INT, least INT, most INT, mean INT, window_end TIMESTAMP(3))
-WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json');
-CREATE TABLE lines (id BIGINT, command STRING)
-WITH ('connector' = 'filesystem', 'path' = '{folder}/lines', 'format' = 'csv');
-CREATE TABLE lake (id BIGINT, command STRING, host STRING) PARTITIONED BY (host)
-WITH ('connector' = 'filesystem', 'path' = '{folder}/lake', 'format' = 'parquet', 'sink.rolling-policy.file-size' = '4 kb');
-=======
 CREATE TABLE timed (id BIGINT, p AS PROCTIME())
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
 CREATE TABLE orders (id BIGINT, event BIGINT, price INT)
@@ -41,7 +31,6 @@ WITH ('connector' = 'topic', 'topic' = 'orders', 'format' = 'json', 'scan.startu
 CREATE TABLE incoming (line STRING)
 WITH ('connector' = 'filesystem', 'path' = '{folder}/incoming', 'format' = 'raw',
   'source.monitor-interval' = '20 ms', 'source.follow' = 'true');
->>>>>>> ac8fafd (Servers are killed at named points and at any moment, over twenty jobs)
 CREATE TABLE all_alerts (rule STRING, id BIGINT)
 WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
 CREATE TABLE alerts (rule STRING, id BIGINT) WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
@@ -70,6 +59,9 @@ CREATE TABLE joined (id BIGINT, price INT, host STRING)
 WITH ('connector' = 'topic', 'topic' = 'joined', 'format' = 'debezium-json');
 CREATE TABLE lines (id BIGINT, command STRING)
 WITH ('connector' = 'filesystem', 'path' = '{folder}/lines', 'format' = 'csv');
+CREATE TABLE lake (id BIGINT, command STRING, host STRING) PARTITIONED BY (host)
+WITH ('connector' = 'filesystem', 'path' = '{folder}/lake', 'format' = 'parquet',
+  'sink.rolling-policy.file-size' = '4 kb', 'sink.rolling-policy.inactivity-interval' = '200 ms');
 CREATE TABLE hosts (host STRING, n BIGINT, total INT, PRIMARY KEY (host) NOT ENFORCED)
 WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' = 'hosts');
 CREATE TABLE seen (id BIGINT, command STRING)
@@ -86,18 +78,6 @@ RULES = {
     "hosts": "host IN ('h1', 'h3') AND amount BETWEEN 5 AND 9",
     "null": "host IS NULL",
 }
-<<<<<<< HEAD
-WINDOW = """
-INSERT INTO totals SELECT host, COUNT(*), SUM(amount), MIN(amount), MAX(amount), AVG(amount), window_end
-FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND))
-GROUP BY host, window_start, window_end
-"""
-FILES = "INSERT INTO lines SELECT id, command FROM events WHERE amount = 7"
-LAKE = "INSERT INTO lake SELECT id, command, host FROM events WHERE amount < 3"
-CHAINED = "INSERT INTO counts SELECT rule, COUNT(*), MAX(id) FROM all_alerts GROUP BY rule"
-HOSTS = "INSERT INTO hosts SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL GROUP BY host"
-SEEN = "INSERT INTO seen SELECT id, command FROM events WHERE amount IN (3, 11)"
-=======
 # The text of a job that is replaced again and again, and gives the same whatever the number is.
 HOT = "INSERT INTO hot SELECT id FROM events WHERE amount <> -{}"
 KEPT = """SET 'job.state' = 'keep';
@@ -116,6 +96,7 @@ GROUP BY command, window_start, window_end""",
   DEFINE LOW AS LOW.amount < 8, HIGH AS HIGH.amount > LOW.amount)""",
     "chained": "INSERT INTO counts SELECT rule, COUNT(*), MAX(id) FROM all_alerts GROUP BY rule",
     "files": "INSERT INTO lines SELECT id, command FROM events WHERE amount = 7",
+    "lake": "INSERT INTO lake SELECT id, command, host FROM events WHERE amount < 3",
     "by_host": "INSERT INTO hosts SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL GROUP BY host",
     "seen": "INSERT INTO seen SELECT id, command FROM events WHERE amount IN (3, 11)",
     "join": "INSERT INTO joined SELECT o.id, o.price, e.host FROM orders o LEFT JOIN events e ON o.event = e.id",
@@ -154,10 +135,10 @@ PATHS = {
     "changes": ("counts as a changelog; stopped with savepoints", "each change fits those before it, the same rows"),
     "joined": ("an outer join of two topics, as a changelog", "each change fits those before it, the same rows"),
     "lines": ("a rule into a file", "the same lines in the same order"),
+    "lake": ("Parquet files, by partition; they show when they are complete", "per partition the same rows in order"),
     "hosts and seen": ("counts and a rule into SQLite", "the same rows, those that are added in the same order"),
     "copies": ("a group of two whose members come and go", "per shard the same records in the same order"),
 }
->>>>>>> ac8fafd (Servers are killed at named points and at any moment, over twenty jobs)
 COMMANDS = ("ls -l", "curl http://x", "cat /etc/shadow", "bash -c id", "base64 -d x", "CURL -k", "vi notes")
 
 
@@ -172,32 +153,22 @@ def event(number: int) -> dict[str, object]:
     return {"id": number, "ts": text, "host": host, "command": command, "amount": number * 13 % 20}
 
 
+def in_the_lake(events: int) -> int:
+    """How many of the first events are rows of the Parquet files."""
+    return sum(int(str(event(n)["amount"])) < 3 for n in range(events))
+
+
 def encoded(number: int) -> bytes:
     """The record of an event."""
     return json.dumps(event(number)).encode()
 
 
-<<<<<<< HEAD
-def submit(engine: Engine, folder: Path) -> None:
-    """All jobs; those that run already are left alone."""
-    for name in ("events", "alerts", "totals"):
-        engine.broker.create_topic(name, if_not_exists=True)
-    with closing(sqlite3.connect(folder / "app.db")) as database:
-        database.executescript(DATABASE)
-    engine.submit("tables", TABLES.replace("{folder}", str(folder)), Origin.SDK)
-    for name, where in RULES.items():
-        engine.submit(name, f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}")
-    engine.submit("window", WINDOW)
-    for name, text in {"files": FILES, "lake": LAKE, "chained": CHAINED, "by_host": HOSTS, "seen": SEEN}.items():
-        engine.submit(name, text)
-=======
 def order(shard: int, number: int) -> bytes:
     """The numbered order of a shard, of an event that is there or comes; each 41st record cannot be read."""
     known = 2 * number + shard
     if number % 41 == 40:
         return b'{"id": %d, "event":' % known
     return b'{"id": %d, "event": %d, "price": %d}' % (known, 2 * known + number % 3 * 50, number * 7 % 11)
->>>>>>> ac8fafd (Servers are killed at named points and at any moment, over twenty jobs)
 
 
 def line(number: int) -> bytes:
