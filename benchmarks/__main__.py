@@ -10,6 +10,7 @@ from collections.abc import Callable
 from benchmarks import (
     broker,
     changes,
+    delivery,
     footprint,
     functions,
     kernels,
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_gen_flink": rules_gen.run_flink,
     "broker": broker.run,
     "changes": changes.run,
+    "delivery": delivery.run,
     "footprint": footprint.run,
     "functions": functions.run,
     "planning": planning.run,

@@ -20,7 +20,7 @@ from sqlengine.cli_texts import definitions, read_text
 from sqlengine.cli_topics import tail, topic
 from sqlengine.cli_values import SIZE
 from sqlengine.config import Config, data_folder, function_limits, token_from
-from sqlengine.durability import Checkpoints, Fsync
+from sqlengine.durability import Checkpoints, Delivery, Fsync
 
 
 class Group(click.Group):
@@ -94,6 +94,13 @@ def cli() -> None:
     help="When files are forced to disk: 'none' is safe while the machine has power.",
 )
 @click.option(
+    "--delivery",
+    type=click.Choice(["exactly-once", "at-least-once"]),
+    default="exactly-once",
+    show_default=True,
+    help="Whether a crash may give rows a second time.",
+)
+@click.option(
     "--checkpoints",
     type=click.Choice(["rocksdb", "topic"]),
     default="rocksdb",
@@ -130,6 +137,7 @@ def serve(
     port: int,
     token_file: str | None,
     fsync: Fsync,
+    delivery: Delivery,
     checkpoints: Checkpoints,
     processes: int,
     parts: int,
@@ -154,6 +162,7 @@ def serve(
         uploads=uploads,
         function_limits=function_limits(function_seconds, function_memory),
         fsync=fsync,
+        delivery=delivery,
         checkpoints=checkpoints,
         instances=processes,
         parts=parts,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from parser.errors import ServiceError
 from rules.options import Options
-from sqlengine.durability import Checkpoints, Fsync
+from sqlengine.durability import Checkpoints, Delivery, Fsync
 from sqlengine.functions.limits import Limits
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -18,6 +18,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 class Config:
     """`data`: the folder with everything durable; `jobs`: the watched folder of .sql files (None: DATA/jobs);
     `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against power loss);
+    `delivery`: whether a crash may give rows a second time, which saves the record of each epoch;
     `functions`: the folder from which users' modules may come (None: DATA/functions), and what each may take;
     `uploads`: whether a request may also bring modules with a job's text;
     `plan_cache`: keep plans of texts on disk, for the next start;
@@ -36,6 +37,7 @@ class Config:
     function_limits: Limits = field(default_factory=Limits)
     uploads: bool = False
     fsync: Fsync = "none"
+    delivery: Delivery = "exactly-once"
     segment_bytes: int = 64 << 20
     instances: int = 0
     parts: int = 8

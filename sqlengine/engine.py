@@ -254,12 +254,15 @@ class Engine:
     def explain(self, name: str) -> str:
         """The plan of a job's version after every arrow, and what it shares with whom."""
         bound = self._bound(name)
-        return explain_sinks(bound.plans, bound.disabled, self._fleet.of(name).runner.graph, name, bound.settings)
+        graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
+        return explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
 
     def explain_json(self, name: str) -> Json:
         """The same for programs."""
         bound = self._bound(name)
-        return explain_sinks_json(bound.plans, bound.disabled, self._fleet.of(name).runner.graph, name, bound.settings)
+        graph = self._fleet.of(name).runner.graph
+        told = explain_sinks_json(bound.plans, bound.disabled, graph, name, bound.settings)
+        return {"delivery": self.config.delivery, **told}
 
     def rows_by_job(self) -> Counter[str]:
         """Rows that each job has given to sinks since the server started."""

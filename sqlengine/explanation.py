@@ -22,6 +22,7 @@ _REPEATED = (
     "after a crash, rows of the last epoch may be computed again, with other values of {}, which is not deterministic:\n"
     "what left before the crash is not taken back"
 )
+_READ_AGAIN = "after a crash, rows since the last checkpoint are processed again (sql serve --delivery at-least-once)"
 _PHASES = (
     "a part before the exchange and the rest behind it ('table.optimizer.agg-phase-strategy'); where everything runs in\n"
     "one process nothing is exchanged, and these are aggregates in one phase:"
@@ -36,8 +37,11 @@ def explain_sinks(
     graph: Graph | None = None,
     job: str = "",
     settings: Mapping[str, str] | None = None,
+    *,
+    once: bool = True,
 ) -> str:
-    """All steps as text: after binding, after each pass that changed something, merged, cut, and what runs."""
+    """All steps as text: after binding, after each pass that changed something, merged, cut, and what runs; and why rows may
+    come a second time, where the server does not deliver them `once` or functions vary."""
     parts = []
     for plan in plans:
         parts += [f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)]
@@ -49,8 +53,9 @@ def explain_sinks(
     if two:
         parts.append(f"== on Spark, in two phases ==\n{_PHASES}\n" + "\n".join(f"GroupAggregate {n}" for n in two))
     varying = varying_functions(plans)
-    if varying:
-        parts.append(f"== at least once ==\n{_REPEATED.format(', '.join(varying))}")
+    reasons = [_REPEATED.format(", ".join(varying))] * bool(varying) + [_READ_AGAIN] * (not once)
+    if reasons:
+        parts.append("== at least once ==\n" + "\n".join(reasons))
     return "\n\n".join(parts)
 
 

@@ -21,7 +21,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
+from sqlengine.executors.epochs import EPOCHS, Change, ChangeLog, EpochLog, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.footprint import MemoryGuard, MemoryLimits
 from sqlengine.executors.letters import LetterSink
@@ -101,6 +101,7 @@ class RunningGraph:
         self.store = host.stores.open(name)
         self._writer = threads.line("checkpoint")
         self._syncs_late = config.fsync == "interval"
+        once = portion is not None or config.delivery == "exactly-once"  # parts know each other's epochs
         self.checkpoints = Checkpoints(
             self.store,
             config.checkpoint_rows,
@@ -117,8 +118,9 @@ class RunningGraph:
                 name,
                 disk=host.machine.disk,
                 share=WHOLE if portion is None else portion.share,
+                once=once,
             ),
-            TopicEpochLog(host.broker, name) if portion is None else portion.log,
+            _log(name, host, once) if portion is None else portion.log,
             self.checkpoints,
             LetterSink(host.broker, name, lambda: self.runner.jobs),
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
@@ -142,7 +144,8 @@ class RunningGraph:
                 self._restore(position)
             self.runner.inputs.may_be_lost = self._syncs_late
             repeat(self.runner, self.change_again)
-            if self._syncs_late:
+            logged = self.runner.log.whole and (position is None or position.logged)
+            if self._syncs_late or not logged:
                 settle(self.runner)
         except OperatorFailed as error:
             self._shut()
@@ -306,3 +309,7 @@ class RunningGraph:
         self.runner.close()
         self.checkpoints.close()
         self._writer.shutdown()
+
+
+def _log(name: str, host: GraphHost, once: bool) -> EpochLog:
+    return TopicEpochLog(host.broker, name) if once else ChangeLog(host.broker, name)

@@ -93,7 +93,8 @@ class Sink(Protocol):
 class Environment:
     """What connectors may use: the broker (None in a script without a data folder), the clock in ms, the graph's id,
     the output stream of `print`, the tables in memory (None where a process may not keep any), and the disk that files are
-    written to; `share`: which shards are read here, where a graph runs in parts."""
+    written to; `share`: which shards are read here, where a graph runs in parts; `once`: whether rows must come once, also
+    where a crash repeats their epoch."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -102,6 +103,7 @@ class Environment:
     memory: Memory | None = None
     disk: Disk = MACHINE
     share: Share = WHOLE
+    once: bool = True
 
 
 class Connector(Protocol):

@@ -105,7 +105,8 @@ class TopicConnector:
         broker = _broker(environment)
         shards = _find(broker, table, create=options["topic.auto-create"] is not False, compacted=is_upsert(table))
         packed = next((c for c in COMPRESSIONS if c == options["compression"]), None)
-        return TopicSink(broker, table, shards, _writer(table, environment), environment.clock, packed)
+        writer = _writer(table, environment) if environment.once else None
+        return TopicSink(broker, table, shards, writer, environment.clock, packed)
 
 
 def _broker(environment: Environment) -> Broker:
@@ -237,8 +238,9 @@ def _metadata(wanted: _Key, records: Records) -> pa.Array:
 
 
 class TopicSink:
-    """Keeps an epoch's records until its commit. All shards but the first are appended to before it, so that its last
-    epoch is the writer's: where a crash came between, the same epoch again adds what is missing and nothing else."""
+    """Keeps an epoch's records until its commit. With a `writer` they come once: all shards but the first are appended to
+    before it, so that its last epoch is the writer's: where a crash came between, the same epoch again adds what is missing
+    and nothing else."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
@@ -247,7 +249,7 @@ class TopicSink:
         broker: Broker,
         table: Table,
         shards: int,
-        writer: str,
+        writer: str | None,
         clock: Callable[[], int],
         compression: Compression | None = None,
     ) -> None:
@@ -265,7 +267,7 @@ class TopicSink:
         self._time = 0
 
     def last_epoch(self) -> int | None:
-        return self._broker.last_epoch(self._topic, 0, self._writer)
+        return None if self._writer is None else self._broker.last_epoch(self._topic, 0, self._writer)
 
     def write(self, batch: Batch) -> None:
         if not batch.num_rows:
@@ -311,7 +313,7 @@ class TopicSink:
             keys=None if keys is None else [keys[i] for i in rows.tolist()],
             timestamp_ms=self._time or self._clock(),
             writer=self._writer,
-            epoch=epoch,
+            epoch=None if self._writer is None else epoch,
             compression=self._compression,
         )
         return 0 if appended.duplicate else len(rows)

@@ -24,7 +24,8 @@ LAYOUT = 3
 class Position:
     """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by source and shard;
     `jobs`: the running version of each; `stateful`: (node id, birth) of each job's state; `born`: the version that each
-    node with tables came with; `began`: the epoch and the offsets with which the reading of each source began."""
+    node with tables came with; `began`: the epoch and the offsets with which the reading of each source began; `logged`:
+    whether the epochs behind it are in the epoch log."""
 
     graph: str
     epoch: int
@@ -37,6 +38,7 @@ class Position:
     stateful: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     born: dict[str, int] = field(default_factory=dict)
     began: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    logged: bool = True
     layout: int = LAYOUT
     format: int = POSITION_FORMAT
 

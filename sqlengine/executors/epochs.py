@@ -7,8 +7,8 @@ that end are entries of the same log."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -17,6 +17,8 @@ from sqlengine.broker.base import Broker
 
 EPOCHS = "_epochs"
 FORMAT = 1
+# An epoch that nobody wrote down.
+UNTOLD = -1
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Replay:
 class EpochRecord:
     """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time; `ended`: sources whose
     bounded input is read to its end; `proctime` in ms; `tick`: an operator waits for that, which is told before any row;
-    `change` and `replay` stand alone in their records. `after`: the epoch before, where numbers were left out."""
+    `change` and `replay` stand alone in their records. `after`: the epoch before, where numbers were left out, or UNTOLD."""
 
     graph: str
     epoch: int
@@ -86,7 +88,10 @@ class EpochRecord:
 
 
 class EpochLog(Protocol):
-    """Where records go. `offset` counts records; a checkpoint remembers the one behind its epoch."""
+    """Where records go. `offset` counts records; a checkpoint remembers the one behind its epoch. `whole`: whether every
+    record is kept."""
+
+    whole: ClassVar[bool]
 
     def append(self, record: EpochRecord) -> int:
         """Writes the record and gives the offset behind it."""
@@ -97,6 +102,8 @@ class EpochLog(Protocol):
 
 class TopicEpochLog:
     """The log as a topic of the broker; graphs share it, records carry the graph's id as their key."""
+
+    whole: ClassVar[bool] = True
 
     def __init__(self, broker: Broker, graph: str) -> None:
         broker.create_topic(EPOCHS, retention_bytes=1 << 30, if_not_exists=True)
@@ -119,8 +126,21 @@ class TopicEpochLog:
             offset = records.next_offset
 
 
+class ChangeLog(TopicEpochLog):
+    """For delivery at least once: of changes alone, since no epoch of rows is repeated."""
+
+    whole: ClassVar[bool] = False
+
+    def append(self, record: EpochRecord) -> int:
+        if record.change is None:
+            return self._broker.end_offset(EPOCHS, 0)
+        return super().append(replace(record, after=UNTOLD))
+
+
 class NoLog:
     """For scripts, which begin anew when they are killed."""
+
+    whole: ClassVar[bool] = False
 
     def append(self, record: EpochRecord) -> int:
         return 0

@@ -12,10 +12,10 @@ from parser.errors import ServiceError
 from planner.merge import Graph
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Position
-from sqlengine.executors.epochs import Change, EpochRecord
+from sqlengine.executors.epochs import UNTOLD, Change, EpochRecord
 from sqlengine.executors.runner import GraphRunner
 
-# More epochs than there can be between two syncs.
+# More epochs than there can be between two syncs, or two checkpoints.
 _ROOM = 1 << 24
 
 
@@ -46,7 +46,8 @@ def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChang
 
 
 def settle(runner: GraphRunner) -> None:
-    """After a recovery where a loss of power may have taken the end of any topic, and of others not.
+    """After a recovery where epochs are not in the log: a loss of power may have taken the end of any topic, and of others
+    not, or nobody wrote them down.
 
     Epochs go on behind any that a sink can know: or else it would take the next ones for repeated ones, and drop their
     rows. Reading goes on at the ends of what is left; a checkpoint keeps the epochs before from being repeated with
@@ -62,7 +63,7 @@ def _recorded(runner: GraphRunner) -> Iterator[EpochRecord]:
     for offset, record in runner.log.read(runner.log_offset):
         if record.epoch <= runner.epoch:
             continue
-        if record.epoch > runner.epoch + 1 and record.after != runner.epoch:
+        if record.epoch > runner.epoch + 1 and record.after not in (UNTOLD, runner.epoch):
             raise ServiceError(
                 f"the epoch log of graph '{runner.name}' has a gap between {runner.epoch} and {record.epoch}",
                 hint="it was shortened by hand, or the graph's checkpoint was removed",

@@ -343,6 +343,7 @@ class GraphRunner:
             stateful={job: list(held) for job, held in self.graph.stateful.items()},
             born=self.executor.births(),
             began={n: (s.began_epoch, s.began) for n, s in self.inputs.running.items()},
+            logged=self.log.whole,
         )
 
     def checkpoint_when_due(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import msgspec
 
@@ -35,6 +36,8 @@ def create_parts(broker: Broker, graph: str, parts: int) -> str:
 class PartLog:
     """The log of one part. `fence` proves that the part is ours: a record is refused once it is not, and then nothing of
     its epoch leaves (`lost`)."""
+
+    whole: ClassVar[bool] = True
 
     def __init__(self, broker: Broker, topic: str, index: int, fence: Fencing) -> None:
         self._broker = broker

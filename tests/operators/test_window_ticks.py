@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pytest
 
@@ -32,6 +33,7 @@ ROWS = Schema.of(k=STRING, v=INT)
 
 @dataclass
 class Log:
+    whole: ClassVar[bool] = True
     records: list[EpochRecord] = field(default_factory=list)
 
     def append(self, record: EpochRecord) -> int:

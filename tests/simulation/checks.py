@@ -50,6 +50,23 @@ def check_lossy(life: Life) -> None:
         assert after["hot", 10_000] == after["hot", 10_001] == 1, after
 
 
+def check_none_lost(life: Life) -> int:
+    """Where rows may come again (delivery at least once): each is there, and no other; how many came again."""
+    node, again = life.nodes[0], 0
+    assert node.engine is not None
+    _check_health(node.engine)
+    _check_events(life, node.engine)
+    found = rows_by_job(node)
+    judged = {"hot", *workload.JOBS} - {"ticks"} - ({"window"} if life.late else set())
+    for job in sorted(judged & {c.name for c in life.operators["a"].made}):
+        mine, wanted = Counter(found.get(job, [])), Counter(expected(job, life.events))
+        assert mine >= wanted, f"job {job}: {_difference([*mine.elements()], [*wanted.elements()])}"
+        assert mine.keys() == wanted.keys(), f"job {job}: {_difference([*mine], [*wanted])}"
+        assert job != "latest" or mine == wanted, "state was not that of the position"
+        again += (mine - wanted).total()
+    return again
+
+
 def _ids(engine: Engine) -> list[Row]:
     return list(_decoded(records(engine, "alerts", 0)))
 
@@ -71,7 +88,7 @@ def _check_events(life: Life, engine: Engine) -> None:
 def _check_rows(life: Life, node: Node) -> None:
     engine = node.engine
     assert engine is not None
-    found = _rows_by_job(node)
+    found = rows_by_job(node)
     changes = life.operators["a"].made
     running = {c.name: c.sql for c in changes}
     for job, sql in running.items():
@@ -113,7 +130,7 @@ def _check_extra(job: str, sql: str | None, mine: list[Row], text: str | None, l
 def _check_order(node: Node) -> None:
     """What a job wrote of one shard is in the order of that shard."""
     assert node.engine is not None
-    for job, rows in _rows_by_job(node).items():
+    for job, rows in rows_by_job(node).items():
         if job in ("hot", "rule", "first", "files"):
             ids = [int(str(r[0] if job in ("first", "files") else r[1])) for r in rows]
             for shard in range(2):
@@ -145,7 +162,7 @@ def records(engine: Engine, topic: str, shard: int) -> list[bytes]:
     return found
 
 
-def _rows_by_job(node: Node) -> dict[str, list[Row]]:
+def rows_by_job(node: Node) -> dict[str, list[Row]]:
     engine = node.engine
     assert engine is not None
     found: dict[str, list[Row]] = {}

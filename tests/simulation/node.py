@@ -70,7 +70,7 @@ class Node:
             except ServiceError:
                 if not self.short:
                     raise
-                self._end(power=False)
+                self.end(power=False)
 
     def _draw_doom(self) -> None:
         chance, self.doom = self.world.chance, None
@@ -93,11 +93,12 @@ class Node:
             self.world.kills[place or "client"] += 1
             self.world.met["loss of power" if doom.power else "death of a process"] += 1
             self.world.note(self.name, "dies", "power" if doom.power else place)
-            self._end(power=doom.power)
+            self.end(power=doom.power)
         finally:
             self.world.place = before
 
-    def _end(self, *, power: bool) -> None:
+    def end(self, *, power: bool = False) -> None:
+        """The process is gone, and with loss of power what was not on disk."""
         if self.engine is not None:
             POOL.leave(self.engine)
         self.engine = self.doom = None
@@ -119,7 +120,7 @@ class Node:
             except ServiceError:
                 if not self.short:
                     raise
-            self._end(power=False)
+            self.end(power=False)
 
     def abandon(self) -> None:
         """Nobody looks at it any more."""
