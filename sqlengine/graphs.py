@@ -146,7 +146,7 @@ class RunningGraph:
             repeat(self.runner, self.change_again)
             logged = self.runner.log.whole and (position is None or position.logged)
             if self._syncs_late or not logged:
-                settle(self.runner)
+                settle(self.runner, logged=logged)
         except OperatorFailed as error:
             self._shut()
             error.versions = frozenset((n, v) for n, v in self.runner.jobs.items() if n in error.jobs)

@@ -45,15 +45,15 @@ def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChang
         return sum(_repeat(runner, record, change_for) for record in _recorded(runner))
 
 
-def settle(runner: GraphRunner) -> None:
+def settle(runner: GraphRunner, *, logged: bool) -> None:
     """After a recovery where epochs are not in the log: a loss of power may have taken the end of any topic, and of others
-    not, or nobody wrote them down.
+    not, or they were not `logged`.
 
     Epochs go on behind any that a sink can know: or else it would take the next ones for repeated ones, and drop their
     rows. Reading goes on at the ends of what is left; a checkpoint keeps the epochs before from being repeated with
     records that come now."""
     with runner.whole():
-        runner.leave_out(_ROOM)
+        runner.leave_out(_ROOM, runner.epoch if logged else UNTOLD)
         runner.inputs.go_back()
     runner.checkpoint(wait=True)
 

@@ -245,10 +245,11 @@ class GraphRunner:
         version, now = self.graph.version, self._clock()
         return EpochRecord(self.name, epoch, version, now, seed, ranges, opened, ended, change, replay, tick)
 
-    def leave_out(self, epochs: int) -> None:
-        """Writes down that so many epochs are left out: there are none of these numbers."""
+    def leave_out(self, epochs: int, after: int) -> None:
+        """Writes down that so many epochs are left out: there are none of these numbers. `after`: the last one that the log
+        tells of, or UNTOLD."""
         record = self._record()
-        self._write(replace(record, epoch=record.epoch + epochs, after=self.epoch))
+        self._write(replace(record, epoch=record.epoch + epochs, after=after))
 
     def _write(self, record: EpochRecord) -> None:
         self.log_offset = self.log.append(record)
