@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from parser.errors import SqlError
+from parser.errors import JobError, SqlError
+from planner.division import why_not_divided
 from sqlengine.changes import Outcome, Request
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.savepoints import Restoration
@@ -55,6 +56,7 @@ class Deployment:
     def deploy(self, work: Work) -> None:
         """Prepares the change of each graph that the request touches, and only then switches them."""
         registry = self._registry
+        self._refuse_undividable(work)
         restored = self._restorations(work)
         versions = registry.next_versions(work.texts, work.ready, work.request.origin, work.kept)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready if n not in restored}
@@ -104,6 +106,14 @@ class Deployment:
         finally:
             for _, part in waiting:
                 part.abandon()
+
+    def _refuse_undividable(self, work: Work) -> None:
+        """A job that runs in parts stays there."""
+        for name, plan in list(work.ready.items()):
+            why = next(filter(None, map(why_not_divided, plan.sinks)), None)
+            if why is not None and self._fleet.of(work.kept.get(name, name)).divided:
+                reason = f"job '{name}' runs in parts, and this text cannot"
+                work.refuse(name, JobError(reason, detail=why, hint="remove the job, and submit it again"))
 
     def _restorations(self, work: Work) -> dict[str, Restoration]:
         """What jobs start from that ask for a savepoint; those that cannot start from theirs are refused."""
@@ -185,6 +195,7 @@ class Deployment:
     def foretell(self, work: Work) -> None:
         """What `deploy` would come to: the same changes, prepared and given up. Each job is one of those that are ready
         still, or refused."""
+        self._refuse_undividable(work)
         restored = self._restorations(work)
         versions = {n: self._registry.log.next_version(n) for n in work.ready}
         graphs = {n: self._fleet.of(work.kept.get(n, n)) for n in work.ready if n not in restored}

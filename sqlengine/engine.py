@@ -255,7 +255,10 @@ class Engine:
         """The plan of a job's version after every arrow, and what it shares with whom."""
         bound = self._bound(name)
         graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
-        return explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
+        text = explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
+        if self.instances is None:
+            return text
+        return f"{text}\n\n== where it runs ==\n{self._fleet.where(name, bound.plans)}"
 
     def explain_json(self, name: str) -> Json:
         """The same for programs."""

@@ -142,6 +142,14 @@ class Fleet:
                 source.close()
         return False
 
+    def where(self, job: str, plans: Iterable[Sink]) -> str:
+        """Where a job runs where there are instances, and why not in them."""
+        graph = self.of(job)
+        if isinstance(graph, DividedGraph):
+            return f"in graph '{graph.name}', in {graph.parts} parts"
+        why = next(filter(None, map(why_not_divided, plans)), "it reads from another position than the jobs there")
+        return f"in graph '{graph.name}', in the server's process: {why}"
+
     def here(self, job: str, what: str) -> RunningGraph:
         """The graph in which the job runs, in this process; JobError says that `what` is asked for is not possible where
         it is in others."""

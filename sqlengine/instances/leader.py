@@ -36,6 +36,8 @@ from sqlengine.parts.log import create_parts
 # An instance that lives and does not answer for so long has a change given up.
 PATIENCE_S = 300.0
 _LOOK_S = 0.05
+# So often the leader looks whether all parts are run.
+_LOOK_AFTER_S = 1.0
 
 
 class DividedGraph(RunningGraph):
@@ -117,6 +119,13 @@ class DividedGraph(RunningGraph):
         """The instances that live."""
         return set(self.owned())
 
+    def trouble(self) -> str | None:
+        """Why rows of the graph are not processed, if they are not."""
+        owned, latest = self.owned(), self.heard.latest()
+        if not owned:
+            return f"no instance runs the parts of graph '{self.name}' at the moment"
+        return next((p for name in sorted(owned) if name in latest and (p := latest[name].problem)), None)
+
     def expel(self, instance: str) -> None:
         """The instance has died: its parts go to the others."""
         self._broker.leave(self.group, instance)
@@ -159,11 +168,16 @@ class _Listening(GraphLoop):
     def __init__(self, graph: DividedGraph, host: GraphHost) -> None:
         super().__init__(graph.runner, host.broker, host.on_failure, host.machine.threads)
         self._graph = graph
+        self._looked = 0.0
 
     def _step(self) -> bool:
         try:
             self.runner.checkpoint_when_due()
-            return self._graph.listen()
+            heard = self._graph.listen()
+            if time.monotonic() - self._looked > _LOOK_AFTER_S:
+                self._looked = time.monotonic()
+                self.problem = self._graph.trouble()
+            return heard
         except ServiceError as error:
             self._pause(str(error), 1.0)
             return False

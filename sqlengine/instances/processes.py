@@ -91,17 +91,28 @@ class Processes:
             log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, child.process.returncode)
             self._bury(child)
         if child.process is None and time.monotonic() >= child.again_at:
-            place = Place(child.name, self.graph.name, self._session_ms)
-            child.process = start(Work(place, self._config, self._socket, os.getpid()))
-            child.since, child.since_ms = time.monotonic(), self._clock()
-            child.restarts += 1
-            child.joined, child.missing_at = False, None
+            self._start(child)
 
-    def _bury(self, child: Child) -> None:
-        """Its parts go to the others at once, and it comes back in a while."""
+    def _start(self, child: Child) -> None:
+        place = Place(child.name, self.graph.name, self._session_ms)
+        child.since, child.since_ms = time.monotonic(), self._clock()
+        try:
+            child.process = start(Work(place, self._config, self._socket, os.getpid()))
+        except OSError as error:  # no memory, or too many processes
+            log.error("instance %s of %s cannot be started: %s", child.name, self.graph.name, error)
+            self._pause(child)
+            return
+        child.restarts += 1
+        child.joined, child.missing_at = False, None
+
+    def _pause(self, child: Child) -> None:
         lived = time.monotonic() - child.since
         child.pause_s = _FIRST_PAUSE_S if lived > _SOUND_S else min(2 * child.pause_s, _LONGEST_PAUSE_S)
         child.again_at = time.monotonic() + child.pause_s
+
+    def _bury(self, child: Child) -> None:
+        """Its parts go to the others at once, and it comes back in a while."""
+        self._pause(child)
         child.process = None
         with suppress(SqlError):  # else its session ends
             self.graph.expel(child.name)
