@@ -90,7 +90,7 @@ class Fleet:
         """Where a new job runs: in parts if it can, else in the main graph; or alone under `name` when it asks for records
         that these have read already."""
         shared = self.graphs.get(SHARED)
-        divisible = shared is not None and all(why_not_divided(s) is None for s in plan.sinks)
+        divisible = bool(plan.sinks) and all(why_not_divided(s) is None for s in plan.sinks)
         if shared is not None and divisible and not self._passed(shared, plan):
             return shared
         return self.graph(name) if self._passed(self.main, plan) else self.main

@@ -34,6 +34,7 @@ class EngineCollector:
         yield from self._operators()
         yield from self._rules()
         yield self._plans()
+        yield from self._instances()
         yield _counter("cpu_seconds", "CPU time of the process", time.process_time())
         yield GaugeMetricFamily("sqlengine_memory_bytes", "Resident memory of the process", resident_bytes())
 
@@ -82,6 +83,23 @@ class EngineCollector:
         family.add_metric(["cache"], planned["hits"])
         family.add_metric(["text"], planned["misses"])
         return family
+
+    def _instances(self) -> Iterator[Metric]:
+        """What `sql instances` shows, where there are any."""
+        labels = ["graph", "instance"]
+        alive = GaugeMetricFamily("sqlengine_instance_parts", "Parts that an instance runs", labels=labels)
+        lag = GaugeMetricFamily("sqlengine_instance_lag", "Records that an instance has not read yet", labels=labels)
+        memory = GaugeMetricFamily("sqlengine_instance_memory_bytes", "Resident memory of an instance", labels=labels)
+        cpu = CounterMetricFamily("sqlengine_instance_cpu_seconds", "CPU time of an instance", labels=labels)
+        restarts = CounterMetricFamily("sqlengine_instance_restarts", "Starts after the first", labels=labels)
+        for view in self._engine.instances.views() if self._engine.instances is not None else ():
+            of = [view.graph, view.instance]
+            alive.add_metric(of, len(view.parts))
+            lag.add_metric(of, view.lag)
+            memory.add_metric(of, view.memory)
+            cpu.add_metric(of, view.cpu_s)
+            restarts.add_metric(of, view.restarts)
+        yield from (alive, lag, memory, cpu, restarts)
 
     def _rules(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter()

@@ -90,13 +90,17 @@ class NearTransport:
     def __call__(self, question: bytes, again: bool) -> bytes:
         with self._lock:
             kept = self._resting.pop() if self._resting else None
+        connection = kept or socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection = kept or self._connect()
+            if kept is None:
+                connection.connect(str(self._path))
             send(connection, question)
             answered = receive(connection)
         except OSError as error:
+            connection.close()
             raise self._gone(error.strerror or str(error)) from None
         if answered is None:
+            connection.close()
             raise self._gone("it closed the connection")
         with self._lock:
             self._resting.append(connection)
@@ -107,11 +111,6 @@ class NearTransport:
             resting, self._resting = self._resting, []
         for connection in resting:
             connection.close()
-
-    def _connect(self) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(str(self._path))
-        return connection
 
     def _gone(self, why: str) -> BrokerUnreachable:
         return BrokerUnreachable(f"the server behind {self._path} is gone", detail=why)

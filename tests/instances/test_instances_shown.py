@@ -1,0 +1,49 @@
+"""What users see of instances: commands, REST, metrics, the log."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from sqlengine.cli import cli
+from tests.instances.workload import Workload
+from tests.service.harness import Process
+from tests.support import eventually
+
+
+def test_users_see_instances_and_the_parts_that_move(tmp_path: Path) -> None:
+    with Process(tmp_path / "data", options="instances=2, parts=4, session_ms=1000") as server:
+        user = server.user()
+        work = Workload(user, random.Random(0))
+        work.prepare()
+        work.write(80)
+
+        def sql(*arguments: str) -> str:
+            done = CliRunner().invoke(cli, [*arguments, "--server", user.client.server])
+            assert done.exit_code == 0, done.output
+            return done.stdout
+
+        def seen() -> bool:
+            found = json.loads(sql("instances", "--output", "json"))["instances"]
+            return (
+                len(found) == 2
+                and all(i["parts"] and i["lag"] == 0 for i in found)
+                and sum(i["rows"] for i in found) >= 80
+            )
+
+        eventually(seen, server.said)
+        table = sql("instances").splitlines()
+        assert table[0].split() == "graph instance state pid parts rows/s lag memory since restarts".split()
+        assert [line.split()[:3] for line in table[1:]] == [["shared", "1", "running"], ["shared", "2", "running"]]
+        eventually(lambda: user.job("alarms")["rows"] == sum(work.alarms().values()))
+        assert [line.split()[4] for line in sql("jobs").splitlines()[1:]] == ["shared", "shared", "main", "shared"]
+        assert user.metric("sqlengine_instance_parts") == 4
+        assert user.metric("sqlengine_records_in_total") >= 80
+        assert user.client.get("/readyz")["status"] == "ready"
+        assert server.end(signal.SIGTERM) == 0
+        log = server.said()
+        assert all(name in log for name in ("NewSplit", "RemoveSplit", "CheckPoint"))
