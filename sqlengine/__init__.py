@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlengine.functions.sdk import udaf, udf, udtf
+from sqlengine.functions.sdk import sink, udaf, udf, udtf
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "udaf", "udf", "udtf"]
+__all__ = ["__version__", "sink", "udaf", "udf", "udtf"]

@@ -23,6 +23,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import Outcome, Request
 from sqlengine.changing import Changes
 from sqlengine.config import Config
+from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.dead_letters import Letter, Letters
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
@@ -51,8 +52,10 @@ class Engine:
     """Opens the data folder (DataFolderLocked if another process has it), recovers, and runs after `start`. All methods
     may be called from any thread."""
 
-    def __init__(self, config: Config, machine: Machine = THIS) -> None:
+    def __init__(self, config: Config, machine: Machine = THIS, *, callables: Callables = NO_CALLABLES) -> None:
+        """`callables`: what takes the rows of tables with 'connector' = 'python', by the names that 'callable' gives."""
         self.config = config
+        self._callables = callables
         self.broker = EmbeddedBroker(
             config.data,
             fsync=config.fsync,
@@ -85,6 +88,7 @@ class Engine:
             self._thread.submit,
             self._registry.memory,
             handovers.get,
+            self._callables,
         )
         self._fleet = Fleet(host, self._registry.plans_of)
         self.instances = Children(self.broker, config, machine) if config.instances else None

@@ -15,6 +15,7 @@ from planner.physical import PhysicalPlan, lower
 from planner.rule_sets import RulesPlan
 from planner.scalar import Call, walk
 from planner.two_phases import split_aggregates
+from sqlengine.connectors.registry import repeated
 from sqlengine.side_outputs import with_late_rows
 from udf.user import is_user
 
@@ -23,6 +24,7 @@ _REPEATED = (
     "what left before the crash is not taken back"
 )
 _READ_AGAIN = "after a crash, rows since the last checkpoint are processed again (sql serve --delivery at-least-once)"
+_TABLES = "after a crash, rows since the last checkpoint come again to {}"
 _PHASES = (
     "a part before the exchange and the rest behind it ('table.optimizer.agg-phase-strategy'); where everything runs in\n"
     "one process nothing is exchanged, and these are aggregates in one phase:"
@@ -52,8 +54,9 @@ def explain_sinks(
     two = {str(n.label): None for p in plans for n in split_aggregates(p, settings or {})}
     if two:
         parts.append(f"== on Spark, in two phases ==\n{_PHASES}\n" + "\n".join(f"GroupAggregate {n}" for n in two))
-    varying = varying_functions(plans)
-    reasons = [_REPEATED.format(", ".join(varying))] * bool(varying) + [_READ_AGAIN] * (not once)
+    varying, again = varying_functions(plans), repeated(plans)
+    reasons = [_REPEATED.format(", ".join(varying))] * bool(varying) + [_TABLES.format(", ".join(again))] * bool(again)
+    reasons += [_READ_AGAIN] * (not once)
     if reasons:
         parts.append("== at least once ==\n" + "\n".join(reasons))
     return "\n\n".join(parts)
@@ -70,7 +73,7 @@ def explain_sinks_json(
     merged = merged_with(plans, disabled, graph, job, settings)
     mine = [merged.nodes[i] for i in merged.jobs.get(job, ())]
     return {
-        "at_least_once": varying_functions(plans),
+        "at_least_once": varying_functions(plans) + repeated(plans),
         "steps": [
             [{"step": name, "plan": explain_json(after)} for name, after in steps(plan, disabled=disabled)]
             for plan in plans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias, TypeVar
 
 from parser.errors import ExecutionError, ServiceError, SqlError
@@ -15,7 +15,7 @@ from planner.merge import Graph, merge, stateful_nodes
 from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
-from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.base import NO_CALLABLES, Callables, Environment, Source
 from sqlengine.executors.belongings import Belongings, bring, obstacles
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.changes import GraphChange
@@ -59,6 +59,7 @@ class GraphHost:
     later: Callable[..., object]
     memory: MemoryLimits
     belongings: Callable[[str], Belongings | None] = lambda _: None
+    callables: Callables = field(default_factory=lambda: NO_CALLABLES)
 
 
 class NotTogether(ServiceError):
@@ -117,6 +118,7 @@ class RunningGraph:
                 host.machine.clock,
                 name,
                 disk=host.machine.disk,
+                callables=host.callables,
                 share=WHOLE if portion is None else portion.share,
                 once=once,
             ),

@@ -44,6 +44,7 @@ from planner.optimizer import disabled_passes
 from planner.settings import RUNTIME_MODE, configured, is_batch, late_table_name
 from planner.takeover import policy_of
 from sqlengine.catalog_changes import after, check_place, database_of, described, has_catalog, unknown_database
+from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import declared, delivered, validate
 from sqlengine.executors.footprint import LIMIT, limit_in
 from sqlengine.functions.library import Library, entry_key, key_of
@@ -168,8 +169,10 @@ def _define(script: Script, statement: CreateTable | CreateView | CreateFunction
     check_place(script.catalog, item, statement.subject or statement.position)
     if isinstance(item, Table):
         assert isinstance(statement, CreateTable)
-        item = declared(item)
+        item, sink = with_function(declared(item), script.catalog)
         _validate(item, statement)
+        if sink is not None:
+            _call(script, sink)
     script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
     for expression in expressions_of(statement):
         _use(script, expression)
@@ -229,8 +232,10 @@ def _alter(script: Script, statement: Alter) -> None:
         assert isinstance(item, Table | View)
         if not isinstance(item, Table):
             return item
-        item = declared(item)
+        item, sink = with_function(declared(item), catalog)
         _validate(item, None)
+        if sink is not None:
+            _call(script, sink)
         return item
 
     names = [o.name for o in script.objects]
@@ -281,11 +286,16 @@ def _use(script: Script, query: exp.Expression) -> None:
     """Notes the tables, views and functions that a query names."""
     script.uses |= _names(query, script.catalog)
     for function in called(query, script.catalog):
-        script.functions[function.user.identity] = function.user
-        if function.name[:2] == SYSTEM and not function.temporary:
-            script.modules[entry_key(function.display, function.user.place)] = function.user.content
-        elif not function.temporary:
-            script.uses.add(function.name)
+        _call(script, function)
+
+
+def _call(script: Script, function: Function) -> None:
+    """Notes a function that is called."""
+    script.functions[function.user.identity] = function.user
+    if function.name[:2] == SYSTEM and not function.temporary:
+        script.modules[entry_key(function.display, function.user.place)] = function.user.content
+    elif not function.temporary:
+        script.uses.add(function.name)
 
 
 def expressions_of(statement: CreateTable | CreateView | CreateFunction) -> list[exp.Expression]:

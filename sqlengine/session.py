@@ -48,6 +48,7 @@ from sqlengine import modules
 from sqlengine.batch import Batch
 from sqlengine.catalog_changes import after, check_new, refreshed, with_container, without_container
 from sqlengine.connectors.base import Environment
+from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import declared, delivered
 from sqlengine.describe import describe, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
@@ -213,7 +214,12 @@ class Session:
         self._activate(expressions_of(statement))
         item = bind(statement, catalog, self.settings, job=SCRIPT)
         assert isinstance(item, Table | View)
-        return declared(item) if isinstance(item, Table) else item
+        if not isinstance(item, Table):
+            return item
+        table, sink = with_function(declared(item), catalog)
+        if sink is not None and self.library is not None:
+            self.library.activate([sink.user])
+        return table
 
     def _split(self, statement: CreateTable) -> Insert:
         """Creates the table of CREATE TABLE … AS; what is left to do. One that is there already takes the rows."""

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     SCALAR = "scalar"
     TABLE = "table"
     AGGREGATE = "aggregate"
+    SINK = "sink"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class UserFunction:
         if self.variadic:
             shown[-1] += " …"
         return f"{self.place.rpartition('.')[2]}({', '.join(shown)}) -> {self.result}"
+
+
+def takes_changes(function: UserFunction) -> bool:
+    """Whether a sink is told the kind of each row: by its first parameter `op`."""
+    return bool(function.parameters) and function.parameters[0].name == "op"
 
 
 def is_user(name: str) -> bool:

@@ -145,6 +145,9 @@ def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar
     if user.kind is Kind.TABLE:
         hint = f"write FROM …, LATERAL TABLE({function.display}(…))"
         raise PlanError(f"'{function.display}' is a table function", hint=hint, position=position_of(node))
+    if user.kind is Kind.SINK:
+        hint = f"write CREATE TABLE … WITH ('connector' = 'python', 'function' = '{function.display}')"
+        raise PlanError(f"'{function.display}' is a sink, and has no value", hint=hint, position=position_of(node))
     if user.kind is Kind.AGGREGATE:
         special = place.special(node) if place.special is not None else None
         if special is None:

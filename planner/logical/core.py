@@ -288,7 +288,8 @@ class Union(LogicalPlan):
 class Sink(OneInput):
     """Rows of the query written to a table, or collected by the session that asked (`table` None). Sinks are never
     shared: `job` and `place` (the statement's number in the job) are part of the identity. `conflict`: what ON CONFLICT
-    says, until it is settled how the rows get to the table (`planner.delivery`)."""
+    says, until it is settled how the rows get to the table (`planner.delivery`). `apart`: what writes to the table is each
+    job's own, since it may fail for the rows of one."""
 
     hands_on: ClassVar[bool] = True
 
@@ -297,6 +298,7 @@ class Sink(OneInput):
     place: int = 0
     conflict: str = ""
     overwrite: bool = False
+    apart: bool = False
 
     @property
     def label(self) -> str:
@@ -313,7 +315,8 @@ class Sink(OneInput):
             return ()
         options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
         how = ("overwrite",) if self.overwrite else ()
-        return (".".join(self.table.name), *options, str(self.table.schema), *how)
+        whose = ("apart", self.job) if self.apart else ()
+        return (".".join(self.table.name), *options, str(self.table.schema), *how, *whose)
 
     @cached_property
     def target_digest(self) -> str:

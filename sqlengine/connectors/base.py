@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -89,12 +90,17 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+# What an embedding program takes rows with, by name.
+Callables: TypeAlias = Mapping[str, Callable[[pa.RecordBatch], object]]
+NO_CALLABLES: Callables = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Environment:
     """What connectors may use: the broker (None in a script without a data folder), the clock in ms, the graph's id,
     the output stream of `print`, the tables in memory (None where a process may not keep any), and the disk that files are
     written to; `share`: which shards are read here, where a graph runs in parts; `once`: whether rows must come once, also
-    where a crash repeats their epoch."""
+    where a crash repeats their epoch; `callables`: what an embedding program takes rows with."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -102,6 +108,7 @@ class Environment:
     print_line: Callable[[str], None] = print
     memory: Memory | None = None
     disk: Disk = MACHINE
+    callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     share: Share = WHOLE
     once: bool = True
 
@@ -152,6 +159,14 @@ class Filing(Protocol):
     """What a connector has besides that takes formats of whole files."""
 
     keeps_files: ClassVar[bool]
+
+
+@runtime_checkable
+class Repeating(Protocol):
+    """What a connector has besides whose sinks take rows again after a crash. `apart`: what takes them may fail for the rows
+    of one job, so that each job has a sink of its own."""
+
+    apart: ClassVar[bool]
 
 
 @runtime_checkable

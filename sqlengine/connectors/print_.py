@@ -29,6 +29,7 @@ class PrintConnector:
     metadata: ClassVar[Mapping[str, DataType]] = {}
     needs_format: ClassVar[bool] = False
     accepts_updates: ClassVar[bool] = True
+    apart: ClassVar[bool] = False
 
     def source(self, table: Table, environment: Environment) -> Source:
         raise UnsupportedError(f"table '{table.display}' with connector 'print' cannot be read")

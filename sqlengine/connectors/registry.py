@@ -3,7 +3,7 @@ this folder registers its connector; third parties use the entry point group 'sq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -14,7 +14,7 @@ from parser.types import Root, Schema
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.changelog import Changes
 from planner.delivery import Takes, deliver
-from planner.logical import Scan
+from planner.logical import LogicalPlan, Scan
 from planner.logical import Sink as PlannedSink
 from planner.settings import IDLE_OPTION, RUNTIME_MODE, is_batch
 from sqlengine.batch import RowKind
@@ -28,6 +28,7 @@ from sqlengine.connectors.base import (
     Partitioning,
     Pruning,
     Reloaded,
+    Repeating,
     Sink,
     Source,
 )
@@ -59,7 +60,7 @@ def connector(name: str) -> Callable[[type[C]], type[C]]:
 @cache
 def connectors() -> dict[str, Connector]:
     """All connectors by name."""
-    from sqlengine.connectors import blackhole, datagen, filesystem, jdbc, memory, print_, topic  # noqa: F401  each registers itself
+    from sqlengine.connectors import blackhole, datagen, filesystem, jdbc, memory, print_, python_, topic  # noqa: F401  each registers itself
 
     for point in entry_points(group="sqlengine.connectors"):
         if point.name not in _connectors:
@@ -235,7 +236,15 @@ def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
     if RowKind.UPDATE_BEFORE in kinds:
         found = connector_of(sink.table)
         mode = Takes.ANY if found.accepts_updates and not isinstance(found, Changing) else Takes.RETRACT
-    return deliver(sink, mode, RowKind.DELETE in kinds, settings)
+    found = connector_of(sink.table)
+    apart = isinstance(found, Repeating) and found.apart
+    return replace(deliver(sink, mode, RowKind.DELETE in kinds, settings), apart=apart)
+
+
+def repeated(plans: Iterable[LogicalPlan]) -> list[str]:
+    """The tables that these statements write to and that take rows again after a crash."""
+    tables = (p.table for p in plans if isinstance(p, PlannedSink) and p.table is not None)
+    return sorted({t.display for t in tables if isinstance(connector_of(t), Repeating)})
 
 
 def _check_overwriting(table: Table, settings: Mapping[str, str]) -> None:

@@ -30,6 +30,9 @@ def make_call(target: object, header: Header, schemas: Sequence[pa.Schema]) -> C
         raise BadSignature("it is no function")
     if kind == "table":
         return TableCall(target, *schemas)
+    if kind == "sink":
+        assert isinstance(declared, Declaration)
+        return SinkCall(target, schemas[0], declared.vectorized)
     if isinstance(declared, Declaration) and declared.vectorized:
         return VectorCall(target, *schemas)
     return ScalarCall(target, *schemas)
@@ -151,6 +154,34 @@ class VectorCall:
         if len(array) != rows:
             raise ValueError(f"the function gave {len(array)} values for {rows} rows")
         return array if array.type.equals(field.type) else array.cast(field.type)
+
+
+class SinkCall:
+    """Takes rows in their order, up to the first one that the function refuses."""
+
+    def __init__(self, function: Any, arguments: pa.Schema, vectorized: bool) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._rows = None if vectorized else Arguments(function, arguments)
+
+    def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
+        count = _count(header)
+        if self._rows is None:
+            progress[0], progress[1] = 0, count
+            calls: list[Sequence[object]] = [read_batch(blobs[0], self._arguments).columns]
+        else:
+            calls = list(self._rows.rows(blobs[0], count))
+        failures: list[Failure] = []
+        for i, values in enumerate(calls):
+            if self._rows is not None:
+                progress[0] = i
+            try:
+                self._function(*values)
+            except BaseException as error:  # noqa: BLE001  it is the user's code
+                failures.append((i, reason_of(error)))
+                break
+        progress[0] = -1
+        return {"failures": failures, "done": count}, []
 
 
 class TableCall:

@@ -16,6 +16,7 @@ from sqlengine.functions.aggregates import UserAggregate
 from sqlengine.functions.kernels import TableKernel, kernel_of
 from sqlengine.functions.limits import Limits
 from sqlengine.functions.pool import POOL
+from sqlengine.functions.sinks import register_sink
 from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
 from udf.aggregates import register_aggregate
 from udf.registry import register_user
@@ -91,6 +92,8 @@ class Library:
                 register_user(definition_of(function, kernel_of(function)))
             elif function.kind is Kind.TABLE:
                 register_table(function.identity, partial(TableKernel, function))
+            elif function.kind is Kind.SINK:
+                register_sink(function)
             else:
                 register_aggregate(function.identity, partial(UserAggregate, function))
             host.start()

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, overload
+from typing import Literal, TypeAlias, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., object])
 
 MARK = "__sqlengine__"
+Kind: TypeAlias = Literal["scalar", "table", "aggregate", "sink"]
 
 
 @dataclass(frozen=True)
 class Declaration:
     """What stood in the decorator; types are SQL's words, None where the type hints say them."""
 
-    kind: Literal["scalar", "table", "aggregate"]
+    kind: Kind
     deterministic: bool = True
     vectorized: bool = False
     result_type: str | None = None
@@ -100,8 +101,25 @@ def udaf(
     return _declare("aggregate", cls, deterministic, False, result_type, input_types)
 
 
+@overload
+def sink(function: F, /) -> F: ...
+
+
+@overload
+def sink(*, vectorized: bool = False, input_types: Sequence[str] | None = None) -> Callable[[F], F]: ...
+
+
+def sink(
+    function: F | None = None, /, *, vectorized: bool = False, input_types: Sequence[str] | None = None
+) -> F | Callable[[F], F]:
+    """Where the rows of a table go: called for each row with its columns, `vectorized` once for all rows of an epoch with
+    pyarrow arrays. NULL is None. A first parameter `op: str` takes '+I', '-U', '+U' or '-D'; without it the table takes
+    new rows only. After a crash rows may come again. What it raises fails the job that writes; its result is ignored."""
+    return _declare("sink", function, False, vectorized, "BOOLEAN", input_types)
+
+
 def _declare(
-    kind: Literal["scalar", "table", "aggregate"],
+    kind: Kind,
     function: F | None,
     deterministic: bool,
     vectorized: bool,

@@ -1,0 +1,186 @@
+"""The connector 'python': tables whose rows go to Python code.
+
+    CREATE FUNCTION notify AS 'pager.notify' LANGUAGE PYTHON;
+    CREATE TABLE pages (rule STRING, host STRING) WITH ('connector' = 'python', 'function' = 'notify')
+
+'function' names a function that is declared with `@sqlengine.sink`; it runs in the process of its module. 'callable' names
+one that the program which embeds the engine has given it; it is called in the graph's thread with a pyarrow.RecordBatch,
+whose first column `op` says '+I', '-U', '+U' or '-D'. Rows of an epoch come together, at least once: again after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from parser.errors import ExecutionError, OptionError, PlanError, SqlError, UnknownObject, UnsupportedError
+from parser.types import STRING, DataType
+from planner.catalog import Catalog, Function, Table
+from sqlengine.batch import Batch, RowKind, concat
+from sqlengine.connectors.base import Environment, Option, Sink, Source
+from sqlengine.connectors.registry import connector
+from sqlengine.functions.sinks import SinkFunction
+from udf.user import Kind, coerce, is_user, takes_changes
+
+_FUNCTION: Final = "function"
+_CALLABLE: Final = "callable"
+# What `with_function` has found of the function, for those who know its identity only.
+_CHANGES: Final = "function.takes-changes"
+_OP: Final = "op"
+
+
+@connector("python")
+class PythonConnector:
+    name: ClassVar[str] = "python"
+    options: ClassVar[Mapping[str, Option]] = {
+        _FUNCTION: Option(doc="a function declared with @sqlengine.sink, by its name in SQL"),
+        _CALLABLE: Option(doc="what the embedding program has given the engine under this name"),
+        _CHANGES: Option(doc="set by the engine"),
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {}
+    needs_format: ClassVar[bool] = False
+    accepts_updates: ClassVar[bool] = True
+    keeps_rows: ClassVar[bool] = False
+    apart: ClassVar[bool] = True
+
+    def brings(self, table: Table) -> frozenset[RowKind]:
+        return frozenset({RowKind.INSERT})
+
+    def takes(self, table: Table) -> frozenset[RowKind]:
+        if _CALLABLE not in table.options and _CHANGES not in table.options:
+            return frozenset({RowKind.INSERT})
+        return frozenset(RowKind) - ({RowKind.UPDATE_BEFORE} if table.primary_key else set())
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        raise UnsupportedError(f"table '{table.display}' with connector 'python' cannot be read")
+
+    def sink(self, table: Table, environment: Environment) -> Sink:
+        """OptionError where neither or both of 'function' and 'callable' are given; PlanError where what they name is not
+        there."""
+        _check(table)
+        name = table.options.get(_CALLABLE)
+        if name is None:
+            return FunctionSink(table)
+        if name not in environment.callables:
+            known = ", ".join(sorted(environment.callables)) or "none"
+            raise PlanError(
+                f"there is no callable '{name}' for table '{table.display}'",
+                detail=f"given to the engine: {known}",
+                hint="callables come from the program that embeds the engine: Engine(config, callables={…})",
+            )
+        return CallableSink(table, name, environment.callables[name])
+
+
+def _check(table: Table) -> None:
+    if (_FUNCTION in table.options) is (_CALLABLE in table.options):
+        raise OptionError(f"table '{table.display}' needs the option 'function', or 'callable'", subject=_FUNCTION)
+    if not is_user(table.options.get(_FUNCTION, "@")):
+        raise PlanError(f"'function' of table '{table.display}' cannot be changed by a hint")
+
+
+def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | None]:
+    """A table of this connector with the identity of its function, as its module is now, in the place of its name, and the
+    function; any other table as it is. SqlError where it names none, or one that its columns do not fit."""
+    name = table.options.get(_FUNCTION)
+    if table.options.get("connector") != PythonConnector.name or name is None:
+        return table, None
+    found = catalog.function(tuple(name.split(".")))
+    if found is None:
+        hint = "CREATE FUNCTION … LANGUAGE PYTHON comes before the table"
+        raise UnknownObject(f"function '{name}' of table '{table.display}' does not exist", hint=hint)
+    user, own = found.user, table.physical
+    if user.kind is not Kind.SINK:
+        raise PlanError(f"function '{name}' is no sink, but {user.kind.value}", hint="declare it with @sqlengine.sink")
+    changes = takes_changes(user)
+    try:
+        coerce(user, ([STRING] if changes else []) + [c.type for c in own])
+    except SqlError as error:
+        message = f"the columns of table '{table.display}' do not fit function '{name}'"
+        raise PlanError(message, detail=error.message, hint=f"it is {user.signature.partition(' ->')[0]}") from None
+    rest = {key: text for key, text in table.options.items() if key != _CHANGES}
+    options = {**rest, _FUNCTION: user.identity, **({_CHANGES: "true"} if changes else {})}
+    return replace(table, options=options), found
+
+
+class FunctionSink:
+    """Calls the function at the end of an epoch, in its process."""
+
+    guarantee: ClassVar[str] = "at-least-once"
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._changes = _CHANGES in table.options
+        types = ([STRING] if self._changes else []) + [c.type for c in table.physical]
+        self._function = SinkFunction(table.options[_FUNCTION], types)
+        self._pending: list[Batch] = []
+
+    def last_epoch(self) -> int | None:
+        return None
+
+    def write(self, batch: Batch) -> None:
+        if batch.num_rows:
+            self._pending.append(batch)
+
+    def commit(self, epoch: int) -> int:
+        """See `Sink`. ExecutionError with the exception where the function does not take a row."""
+        pending, self._pending = self._pending, []
+        if not pending:
+            return 0
+        rows = concat(pending)
+        columns = [rows.column(c.name) for c in self._table.physical]
+        reason = self._function.deliver(([_ops(rows)] if self._changes else []) + columns, rows.num_rows)
+        if reason is not None:
+            raise _refused(f"function '{self._function.place}'", self._table, reason)
+        return rows.num_rows
+
+    def close(self) -> None: ...
+
+
+class CallableSink:
+    """Calls what a program has given, at the end of an epoch."""
+
+    guarantee: ClassVar[str] = "at-least-once"
+
+    def __init__(self, table: Table, name: str, target: Callable[[pa.RecordBatch], object]) -> None:
+        self._table, self._name, self._target = table, name, target
+        fields = [pa.field(c.name, c.type.arrow) for c in table.physical]
+        self._schema = pa.schema([pa.field(_OP, pa.string()), *fields])
+        self._pending: list[Batch] = []
+
+    def last_epoch(self) -> int | None:
+        return None
+
+    def write(self, batch: Batch) -> None:
+        if batch.num_rows:
+            self._pending.append(batch)
+
+    def commit(self, epoch: int) -> int:
+        """See `Sink`. ExecutionError with what the callable raises."""
+        pending, self._pending = self._pending, []
+        if not pending:
+            return 0
+        rows = concat(pending)
+        columns = [_ops(rows), *(rows.column(c.name) for c in self._table.physical)]
+        try:
+            self._target(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        except Exception as error:
+            raise _refused(f"callable '{self._name}'", self._table, f"{type(error).__name__}: {error}") from error
+        return rows.num_rows
+
+    def close(self) -> None: ...
+
+
+def _ops(rows: Batch) -> pa.Array:
+    if rows.kinds is None:
+        return pa.repeat(pa.scalar(RowKind.INSERT.short), rows.num_rows)
+    return pa.array([k.short for k in RowKind]).take(pa.array(rows.kinds))
+
+
+def _refused(what: str, table: Table, reason: str) -> ExecutionError:
+    return ExecutionError(
+        f"{what} did not take the rows of table '{table.display}'",
+        detail=reason,
+        hint="put it right, and start the job again: 'sql start JOB'; rows of the epoch may have been taken already",
+    )
