@@ -20,6 +20,7 @@ from sqlengine.changes import (
 from sqlengine.deploying import Deployment, Work
 from sqlengine.fleet import Fleet
 from sqlengine.graphs import NotTogether
+from sqlengine.isolation_settings import group_of
 from sqlengine.jobs import MAIN, Cause, Job, JobState, Origin, check_name
 from sqlengine.moving import Moves
 from sqlengine.planning import JobText, PlannedJob
@@ -131,22 +132,23 @@ class Changes:
         self.finish()
         job = self._registry.job(name)
         reason = reason or "isolated by a command"
-        if job.graph == MAIN:
+        if job.graph == MAIN or group_of(job.graph) is not None:
             self._moves.to_own(job, cause, reason)
         else:
             self._registry.stay(job, cause, reason)
         return Outcome(name, "isolated", job.version)
 
     def merge(self, name: str) -> Outcome:
-        """Takes a job with its state into the shared graph, at once or as soon as both stand at the same place."""
+        """Takes a job with its state into the graph that it shares with others (the main one, or that of its group), at
+        once or as soon as both stand at the same place."""
         self.finish()
         job = self._registry.job(name)
-        if job.graph == MAIN:
+        if self._fleet.of(name) is self._fleet.home(job.settings):
             return Outcome(name, "unchanged", job.version)
         try:
-            self._moves.to_shared(job)
+            self._moves.to_home(job)
         except NotTogether as error:
-            self._registry.stay(job, Cause.NONE, str(error.detail))
+            self._registry.stay(job, Cause.NONE, f"it waits to be merged: {error.detail}")
             return Outcome(name, "merging", job.version)
         return Outcome(name, "merged", job.version)
 

@@ -28,6 +28,7 @@ class Config:
     `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
     `instances`: processes that run jobs in parts (0: all runs in this one), how many `parts` there are (fixed when the graph
     is made), and how long an instance may be silent;
+    `isolation`: whether jobs are taken into graphs of their own, and brought together again, without being asked;
     `segment_bytes`: a topic's file is followed by another one once it has so many;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
 
@@ -44,6 +45,7 @@ class Config:
     session_ms: int = 10_000
     rows_per_read: int = 4096
     memory_limit: int | None = None
+    isolation: bool = True
     checkpoints: Checkpoints = "rocksdb"
     checkpoint_rows: int = 100_000
     checkpoint_ms: int = 10_000

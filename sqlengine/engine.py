@@ -32,6 +32,7 @@ from sqlengine.functions.pool import POOL
 from sqlengine.graphs import GraphHost, RunningGraph
 from sqlengine.handovers import Handovers
 from sqlengine.instances.children import Children
+from sqlengine.isolation import Isolation
 from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.machine import THIS, Machine
 from sqlengine.moving import Moves
@@ -71,7 +72,7 @@ class Engine:
             raise
 
     def _open(self, config: Config, machine: Machine) -> None:
-        self._clock = machine.clock
+        self._clock, self._threads = machine.clock, machine.threads
         self._thread = machine.threads.line("changes")
         self._failing: set[str] = set()
         self._closed = threading.Event()
@@ -96,6 +97,7 @@ class Engine:
         self.state = StateViews(self._registry, self._fleet)
         self._moves = Moves(self._registry, self._fleet, handovers)
         self._changes = Changes(self._registry, self._fleet, self.savepoints, self._moves)
+        self._isolation = Isolation(self._registry, self._fleet, self._moves, self._changes)
         self.letters = Letters(self.broker)
         self._replays = Replays(self._registry, self._fleet, self.letters)
         POOL.join(self, self._on_broken_function)
@@ -128,12 +130,15 @@ class Engine:
         self._fleet.start()
         if self.instances is not None:
             self.instances.start(self._fleet.divided())
+        if self.config.isolation:
+            self._isolation.start(self._threads, self._thread.submit)
 
     def close(self) -> None:
         """Ends the running epochs, writes checkpoints, releases the folder."""
         if self._closed.is_set():
             return
         self._closed.set()
+        self._isolation.stop()
         self._thread.shutdown(wait=True)
         try:
             if self.instances is not None:

@@ -5,7 +5,7 @@ in the place of the main one."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Final
 
@@ -21,6 +21,7 @@ from sqlengine.executors.savepoints import Restoration
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.instances.control import is_divided
 from sqlengine.instances.leader import DividedGraph
+from sqlengine.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs import MAIN
 from sqlengine.planning import PlannedJob
 
@@ -87,13 +88,24 @@ class Fleet:
         return self._host.broker.end_offset(EPOCHS, 0)
 
     def place(self, plan: PlannedJob, name: str) -> RunningGraph:
-        """Where a new job runs: in parts if it can, else in the main graph; or alone under `name` when it asks for records
-        that these have read already."""
+        """Where a new job runs: with its group, in parts if it can, else in the main graph; or alone under `name` when it
+        asks for records that these have read already."""
+        if limits_in(plan.settings).group is not None:
+            home = self.home(plan.settings)
+            return self.graph(name) if self._passed(home, plan) else home
         shared = self.graphs.get(SHARED)
         divisible = bool(plan.sinks) and all(why_not_divided(s) is None for s in plan.sinks)
         if shared is not None and divisible and not self._passed(shared, plan):
             return shared
         return self.graph(name) if self._passed(self.main, plan) else self.main
+
+    def home(self, settings: Mapping[str, str]) -> RunningGraph:
+        """The graph that a job of these settings shares with others: that of its isolation group, or the main one."""
+        group = limits_in(settings).group
+        if group is None:
+            return self.main
+        held = next((name for name in self.graphs if group_of(name) == group), None)
+        return self.graph(held or graph_of(group, f"{self._host.machine.clock()}-{self.log_end}"))
 
     def graph(self, name: str) -> RunningGraph:
         """The graph of that name, made if there is none."""

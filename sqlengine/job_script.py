@@ -48,6 +48,7 @@ from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import declared, delivered, validate
 from sqlengine.executors.footprint import LIMIT, limit_in
 from sqlengine.functions.library import Library, entry_key, key_of
+from sqlengine.isolation_settings import ISOLATION, limits_in
 from sqlengine.side_outputs import with_late_rows
 from udf.user import UserFunction
 
@@ -115,6 +116,8 @@ def _set(script: Script, key: str, value: str) -> None:
     policy_of(script.settings)
     if key == LIMIT:
         limit_in(script.settings)
+    if key.startswith(ISOLATION):
+        limits_in(script.settings)
     if key == RUNTIME_MODE and is_batch(script.settings):
         hint = "run the script with 'sql run'"
         raise UnsupportedError("batch mode is not supported for jobs: their input has no end", hint=hint)

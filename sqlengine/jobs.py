@@ -38,6 +38,7 @@ class Cause(StrEnum):
     SINK = "sink"
     ERRORS = "errors"
     COST = "cost"
+    GROUP = "group"
 
 
 class Origin(StrEnum):

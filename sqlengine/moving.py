@@ -16,10 +16,11 @@ from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.executors.belongings import Belongings, capture, common_positions, obstacles
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.recovery import recovering
-from sqlengine.executors.sources import Positions
+from sqlengine.executors.sources import Positions, RunningSource
 from sqlengine.fleet import Fleet
 from sqlengine.graphs import NotTogether, RunningGraph
 from sqlengine.handovers import Handovers
+from sqlengine.isolation_settings import group_of
 from sqlengine.jobs import Cause, Job, PendingChange
 from sqlengine.planning import PlannedJob
 from sqlengine.registry import Registry
@@ -56,9 +57,29 @@ class Moves:
         """Into a graph of its own. SqlError where it stays where it is."""
         self._move(job, self._fleet.graph(self._own(job)), cause, reason, None)
 
-    def to_shared(self, job: Job) -> None:
-        """Into the shared graph. NotTogether where the two do not stand near enough to each other: nothing has changed."""
-        self._move(job, self._fleet.main, Cause.NONE, None, _PATIENCE_S)
+    def to_home(self, job: Job) -> None:
+        """Into the graph that the job shares with others. NotTogether where the two do not stand near enough to each other:
+        nothing has changed."""
+        home = self._fleet.home(job.settings)
+        group = group_of(home.name)
+        cause = Cause.NONE if group is None else Cause.GROUP
+        self._move(job, home, cause, None if group is None else f"isolation group '{group}'", _PATIENCE_S)
+
+    def is_near(self, job: Job) -> bool:
+        """Whether the job reads about where the graph reads that it would share with others, or where what only the job
+        reads ends."""
+        home = self._fleet.home(job.settings).runner.inputs.running
+        for name, source in list(self._fleet.of(job.name).runner.inputs.running.items()):
+            at, near = dict(source.positions), _near(source)
+            if name in home:
+                there = dict(home[name].positions)
+            elif source.scan.table.connector == "topic":
+                there = {shard: source.source.end(shard) or 0 for shard in at}
+            else:
+                there = at
+            if any(abs(there.get(shard, 0) - offset) > near for shard, offset in at.items()):
+                return False
+        return True
 
     def finish(self) -> None:
         """Makes what is missing of a move that a crash or an error interrupted."""
@@ -87,8 +108,9 @@ class Moves:
 
     def _move(self, job: Job, target: RunningGraph, cause: Cause, reason: str | None, patience_s: float | None) -> None:
         source = self._fleet.of(job.name)
-        if not self._fleet.runs(job.name) or source is target:
-            raise JobError(f"job '{job.name}' does not run in another graph than '{target.name}'")
+        if not self._fleet.runs(job.name) or source is target or source.divided or target.divided:
+            why = "it runs in parts" if source.divided or target.divided else "it does not run elsewhere"
+            raise JobError(f"job '{job.name}' cannot go to graph '{target.name}'", detail=why)
         handover = self._own(job)
         change = PendingChange(
             {job.name: job.version}, {job.name: target.name}, handover=handover, cause=cause, reason=reason
@@ -178,12 +200,16 @@ def _meet(move: _Move) -> Positions:
     meeting = {}
     for name, shards in theirs.items():
         mine = inputs.running[name].positions
-        near = _NEAR if inputs.running[name].scan.table.connector == "topic" else _NEAR_BYTES
+        near = _near(inputs.running[name])
         if mine.keys() != shards.keys() or any(abs(mine[s] - at) > near for s, at in shards.items()):
             raise NotTogether(move.job, move.target.name, "its sources are not read as far")
         meeting[name] = {s: max(mine[s], at) for s, at in shards.items()}
     inputs.bounds = meeting
     return meeting
+
+
+def _near(source: RunningSource) -> int:
+    return _NEAR if source.scan.table.connector == "topic" else _NEAR_BYTES
 
 
 def _leave(move: _Move, meeting: Mapping[str, Mapping[str, int]], handovers: Handovers) -> Belongings:

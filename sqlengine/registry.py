@@ -13,6 +13,7 @@ from sqlengine.changes import full_name, without
 from sqlengine.config import Config
 from sqlengine.executors.footprint import LIMIT, MemoryLimits, limit_in
 from sqlengine.functions.library import Library
+from sqlengine.isolation_settings import group_of
 from sqlengine.jobs import Cause, Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
 from sqlengine.machine import Machine
 from sqlengine.planning import JobText, PlannedJob, with_entry_points, with_objects
@@ -148,20 +149,22 @@ class Registry:
         self.log.settle(jobs, change.removes, self.clock())
 
     def _settled(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
-        held = self.log.jobs.get(version.name)
-        stays = held if held is not None and held.state is JobState.RUNNING and held.graph == graph else None
+        held, group = self.log.jobs.get(version.name), group_of(graph)
+        cause, reason = (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
+        if held is not None and held.state is JobState.RUNNING and held.graph == graph:
+            cause, reason = held.cause, held.reason
         return Job(
             version.name,
             version.version,
             JobState.RUNNING if plan.sinks else JobState.DEFINED,
             version.origin,
             self.clock(),
-            stays.reason if stays is not None else None,
+            reason,
             graph,
             defines=tuple(full_name(o.name) for o in plan.objects),
             uses=tuple(sorted(map(full_name, plan.uses))),
             settings=dict(plan.settings),
-            cause=stays.cause if stays is not None else Cause.NONE,
+            cause=cause,
         )
 
     def placed(self, change: PendingChange) -> None:

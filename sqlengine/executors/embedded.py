@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import pyarrow as pa
 
@@ -118,6 +119,7 @@ class EmbeddedExecutor:
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
+        self.spent: defaultdict[str, float] = defaultdict(float)  # seconds by node, with its rows on their way to sinks
         self._rows: Counter[str] = Counter()
         self._timed: list[Timed] = []
 
@@ -144,6 +146,7 @@ class EmbeddedExecutor:
         taken = self._take(plan, inherited or {})
         for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
             gone = self.running.pop(name)
+            self.spent.pop(name, None)
             self._retire(gone)
             gone.context.drop()
         for node in self._different(plan):
@@ -233,7 +236,7 @@ class EmbeddedExecutor:
         while queue:
             _, name = heapq.heappop(queue)
             current = self.running[name]
-            rows = 0
+            rows, began = 0, perf_counter()
             for done in process(current.node, current.operator, current.context.stateful, waiting.pop(name)):
                 for out_port, result in done:
                     if rows >= _ROWS:
@@ -244,6 +247,7 @@ class EmbeddedExecutor:
                         self.errors.append((out_port, addressed(result, current.node, self.running[source].node)))
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
+            self.spent[name] += perf_counter() - began
 
     def _route(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import numpy as np
 
@@ -27,14 +28,30 @@ from sqlengine.operators.base import GIVE_UP_PORT, Output
 LETTERS = "_dead_letters"
 
 
+# Commits that take less are not remembered.
+_SLOW_S = 0.05
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One that took its time: when it ended, by a clock that only grows, and how long it took, in s."""
+
+    sink: str
+    at: float
+    seconds: float
+
+
 @dataclass
 class Progress:
-    """What a runner has done, for metrics."""
+    """What a runner has done, for metrics and for those who decide which jobs may share a graph. `letters`: dead letters
+    by job; `commits`: the last slow ones."""
 
     rows_in: int = 0
     rows_out: Counter[str] = field(default_factory=Counter)
     dead_letters: int = 0
     epochs: int = 0
+    letters: Counter[str] = field(default_factory=Counter)
+    commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=200))
 
 
 class Outputs:
@@ -129,6 +146,7 @@ class Outputs:
                 self.fatal.append(RowsFailed(letters.take(np.flatnonzero(fatal))))
                 letters = letters.take(np.flatnonzero(~fatal))
             self._progress.dead_letters += letters.num_rows
+            self._progress.letters.update(owners if not fatal.any() else letters.columns[0].to_pylist())
             if self._letters is not None and letters.num_rows:
                 self._letters.write(letters)
                 self._uncommitted[LETTERS] = self._letters
@@ -140,18 +158,31 @@ class Outputs:
             self._uncommitted[LETTERS] = self._letters
 
     def commit(self, epoch: int) -> None:
-        """Makes the epoch's output visible. A full disk stops here, and the next step tries again."""
+        """Makes the epoch's output visible. A full disk stops here once all else is out, and the next step tries again."""
+        full: BrokerFull | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
             try:
-                self._progress.rows_out[name] += self._uncommitted[name].commit(epoch)
-            except BrokerFull:
-                raise
+                self._progress.rows_out[name] += self._timed(name, epoch)
+            except BrokerFull as error:
+                full = full or error
             except SqlError as error:
                 if name == OUTGOING:  # it is nobody's table: no job fails for it
                     raise
                 self.refused[name] = error
             else:
                 del self._uncommitted[name]
+        if full is not None:
+            raise full
+
+    def _timed(self, name: str, epoch: int) -> int:
+        """The commit of one sink, which is remembered where it took its time."""
+        began = perf_counter()
+        try:
+            return self._uncommitted[name].commit(epoch)
+        finally:
+            ended = perf_counter()
+            if ended - began >= _SLOW_S:
+                self._progress.commits.append(Commit(name, ended, ended - began))
 
     def roll(self, *, end: bool = False) -> None:
         """Lets sinks show what is due; with `end` all, since nothing comes any more."""

@@ -102,6 +102,7 @@ class RulesOperator:
     def __init__(self, compiled: CompiledRules) -> None:
         self.compiled = compiled
         self.rows_by_job: Counter[str] = Counter()
+        self.tested: Counter[str] = Counter()  # rows whose residual condition was evaluated, by rule
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -146,6 +147,7 @@ class RulesOperator:
             part = batch if len(rows) == batch.num_rows else batch.take(rows, residual.reads)
             vector = compile_expression(residual.expression)(part)
             self._counters["residual_rows"] += len(rows)
+            self.tested[name] += len(rows)
             if vector.errors is not None:
                 bad = np.flatnonzero(vector.errors.mask)
                 reasons = [vector.errors.reason(int(i)) for i in bad]

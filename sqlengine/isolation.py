@@ -1,0 +1,137 @@
+"""Which job runs in which graph: looks now and then, takes jobs that hold others up into graphs of their own, and brings jobs
+together that have come to the same place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from time import perf_counter
+from typing import Final
+
+from parser.errors import SqlError
+from sqlengine.changing import Changes
+from sqlengine.fleet import Fleet
+from sqlengine.graphs import NotTogether, RunningGraph
+from sqlengine.isolation_settings import Limits, group_of, limits_in
+from sqlengine.jobs import MAIN, Cause, Job, JobState
+from sqlengine.moving import Moves
+from sqlengine.registry import Registry
+from sqlengine.threads import Repeated, Threads
+from sqlengine.troubles import Gauge, Trouble
+
+EVERY_S: Final = 1.0
+# Causes that pass: with them a job comes back once it has been well for long enough.
+_PASSING: Final = (Cause.SINK, Cause.ERRORS, Cause.COST)
+_CATCHING_UP: Final = "it reads alone until it has read as far as the others"
+# A job that was taken out so often must be well for twice as long each time, up to that.
+_LONGEST_S: Final = 86_400.0
+
+log = logging.getLogger("sqlengine")
+
+
+class Isolation:
+    """Of one engine. After `start` it looks now and then, in the thread that makes changes. `clock`: seconds that only
+    grow, as commits are measured by."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        fleet: Fleet,
+        moves: Moves,
+        changes: Changes,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._registry = registry
+        self._fleet = fleet
+        self._moves = moves
+        self._changes = changes
+        self._clock = clock
+        self._gauges: dict[str, Gauge] = {}
+        self._limits: dict[tuple[str, int], Limits] = {}
+        self._trouble_at: dict[str, float] = {}
+        self._times: dict[str, int] = {}  # how often each job was taken out
+        self._repeated: Repeated | None = None
+        self._looking: Future[None] | None = None
+
+    def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
+        """`later` hands work to the thread that makes changes, which looks once at a time."""
+
+        def look() -> None:
+            if self._looking is None or self._looking.done():
+                with suppress(RuntimeError):  # closed in this moment
+                    self._looking = later(self._try)
+
+        self._repeated = threads.every("isolation", EVERY_S, look)
+
+    def stop(self) -> None:
+        if self._repeated is not None:
+            self._repeated.stop()
+
+    def _try(self) -> None:
+        try:
+            self.look()
+        except Exception:
+            log.exception("what jobs cost could not be looked at, it is tried again")
+
+    def look(self) -> None:
+        """All there is to do at the moment. What cannot be done now is tried again."""
+        now = self._clock()
+        self._moves.tidy()
+        graphs = [g for g in self._fleet.graphs.values() if not g.divided and not g.runner.broken]
+        self._gauges = {g.name: self._gauge(g) for g in graphs}
+        for graph in graphs:
+            troubles = list(self._gauges[graph.name].look(now, self._limits_of))
+            self._trouble_at |= dict.fromkeys((t.job for t in troubles), now)
+            self._take_out(graph, troubles)
+        for job in self._registry.jobs():
+            if job.state is JobState.RUNNING and self._fleet.runs(job.name) and not self._fleet.of(job.name).divided:
+                self._bring_home(job, now)
+
+    def _gauge(self, graph: RunningGraph) -> Gauge:
+        held = self._gauges.get(graph.name)
+        return held if held is not None and held.graph is graph else Gauge(graph)
+
+    def _limits_of(self, name: str) -> Limits:
+        job = self._registry.job(name)
+        key = (name, job.version)
+        if key not in self._limits:
+            self._limits[key] = limits_in(job.settings)
+        return self._limits[key]
+
+    def _take_out(self, graph: RunningGraph, troubles: list[Trouble]) -> None:
+        """One job at a time: with it gone the others may be well."""
+        mine = [t for t in troubles if self._limits_of(t.job).moves]
+        if not mine or (graph.name != MAIN and group_of(graph.name) is None) or len(graph.runner.jobs) < 2:
+            return
+        trouble = mine[0]
+        log.warning("job %s goes to a graph of its own: %s", trouble.job, trouble.reason)
+        try:
+            self._changes.isolate(trouble.job, trouble.cause, trouble.reason)
+            self._times[trouble.job] = self._times.get(trouble.job, 0) + 1
+        except SqlError as error:
+            log.warning("job %s stays where it is for now: %s", trouble.job, error)
+
+    def _bring_home(self, job: Job, now: float) -> None:
+        if job.cause in _PASSING and self._is_well(job, now):
+            log.info("job %s is well again", job.name)
+            self._registry.stay(job, Cause.NONE, _CATCHING_UP)
+            job = self._registry.job(job.name)
+        if job.cause not in (Cause.NONE, Cause.GROUP) or self._fleet.home(job.settings).name == job.graph:
+            return
+        if job.reason is None:
+            self._registry.stay(job, Cause.NONE, _CATCHING_UP)
+        if not self._moves.is_near(job):
+            return
+        try:
+            self._moves.to_home(job)
+        except NotTogether as error:
+            log.debug("%s", error)
+        except SqlError as error:
+            log.warning("job %s stays in a graph of its own for now: %s", job.name, error)
+
+    def _is_well(self, job: Job, now: float) -> bool:
+        since = self._trouble_at.setdefault(job.name, now)
+        calm_s = self._limits_of(job.name).calm_s * (1 << min(self._times.get(job.name, 1) - 1, 16))
+        return now - since >= min(calm_s, _LONGEST_S)

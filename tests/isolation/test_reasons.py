@@ -1,0 +1,160 @@
+"""A job that holds others up goes to a graph of its own, with a reason that people can read, and comes back when it is well."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+from sqlengine.executors.outputs import Commit
+from sqlengine.isolation import Isolation
+from sqlengine.jobs import MAIN, Cause
+from tests.isolation.workload import feed, open_engine, step, submit_tables
+
+RULE = "INSERT INTO alerts SELECT 'rule', id FROM events"
+
+
+class Moment:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = open_engine(tmp_path)
+    submit_tables(engine, tmp_path)
+    engine.submit("rule", RULE)
+    yield engine
+    engine.close()
+
+
+def watch(engine: Engine) -> tuple[Isolation, Moment]:
+    moment = Moment()
+    return Isolation(engine._registry, engine.fleet, engine._moves, engine._changes, moment), moment
+
+
+def commit(engine: Engine, job: str, at: float, seconds: float) -> None:
+    """As if a sink of the job had taken so long."""
+    runner = engine.fleet.of(job).runner
+    (name,) = (n for n, sink in runner.executor.plan.sinks.items() if job in sink.jobs)
+    runner.progress.commits.append(Commit(name, at, seconds))
+
+
+def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engine: Engine) -> None:
+    engine.submit("files", "INSERT INTO lines SELECT id, host FROM events")
+    isolation, moment = watch(engine)
+    for moment.now in (1.0, 20.0):
+        commit(engine, "files", moment.now, 1.2)
+        isolation.look()
+        assert engine.job("files").graph == MAIN
+    moment.now = 30.0
+    commit(engine, "files", moment.now, 1.4)
+    isolation.look()
+    job = engine.job("files")
+    assert job.graph != MAIN
+    assert job.cause is Cause.SINK
+    assert job.reason == "sink 'lines' took 1.4 s to commit, 3 times in a minute it took 1 s or more"
+    moment.now = 629.0
+    isolation.look()
+    assert engine.job("files").graph != MAIN
+    moment.now = 631.0
+    isolation.look()
+    assert (engine.job("files").graph, engine.job("files").reason) == (MAIN, None)
+
+
+def test_one_commit_that_takes_much_too_long_is_enough_and_the_next_time_the_job_stays_away_longer(engine: Engine) -> None:
+    engine.submit("files", "SET 'job.isolation.calm' = '1 min'; INSERT INTO lines SELECT id, host FROM events")
+    isolation, moment = watch(engine)
+    away = []
+    for begin in (0.0, 1000.0):
+        moment.now = begin
+        commit(engine, "files", begin, 5.2)
+        isolation.look()
+        assert engine.job("files").reason == "sink 'lines' took 5.2 s to commit"
+        while engine.job("files").graph != MAIN:
+            moment.now += 10.0
+            isolation.look()
+        away.append(moment.now - begin)
+    assert away == [60.0, 120.0]
+
+
+def test_a_job_that_asks_for_it_is_left_where_it_is(engine: Engine) -> None:
+    engine.submit("files", "SET 'job.isolation' = 'off'; INSERT INTO lines SELECT id, host FROM events")
+    isolation, _ = watch(engine)
+    commit(engine, "files", 0.0, 60.0)
+    isolation.look()
+    assert engine.job("files").graph == MAIN
+
+
+def test_a_job_with_an_error_in_each_row_leaves_the_others(engine: Engine) -> None:
+    engine.submit("bad", "INSERT INTO joined SELECT 1 / (id - id), host, host FROM events")
+    isolation, moment = watch(engine)
+    isolation.look()
+    for batch in range(1, 70):
+        feed(engine, batch)
+    step(engine)
+    moment.now = 10.0
+    isolation.look()
+    job = engine.job("bad")
+    assert job.graph != MAIN
+    assert job.cause is Cause.ERRORS
+    assert job.reason == "552 errors in 552 rows that were read in 10 s"
+    feed(engine, 70)
+    step(engine)
+    assert len(engine.broker.read("alerts", 0, 0).values) == 70 * 8  # type: ignore[union-attr]
+
+
+def test_a_job_that_takes_most_of_the_time_leaves_the_others(engine: Engine) -> None:
+    engine.submit("dear", "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host")
+    isolation, moment = watch(engine)
+    isolation.look()
+    executor = engine.graph.executor
+    (node,) = (n for n, running in executor.running.items() if running.node.jobs == {"dear"} and running.context.stateful)
+    executor.spent[node] += 7.5
+    moment.now = 10.0
+    isolation.look()
+    job = engine.job("dear")
+    assert job.graph != MAIN
+    assert job.cause is Cause.COST
+    assert job.reason == "its operators took 7.5 of 10 s of their graph's time"
+
+
+def test_a_job_that_catches_up_joins_the_others_by_itself(engine: Engine) -> None:
+    feed(engine, 1)
+    step(engine)
+    engine.submit("late", "INSERT INTO joined SELECT id, host, 'late' FROM events")
+    engine.submit("counts", "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host")
+    assert MAIN not in (engine.job("late").graph, engine.job("counts").graph)
+    isolation, _ = watch(engine)
+    isolation.look()
+    assert set(engine.fleet.graphs) == {MAIN}
+    feed(engine, 2)
+    step(engine)
+    records = engine.broker.read("joined", 0, 0)
+    assert records is not None
+    assert sorted(json.loads(v)["id"] for v in records.values.to_pylist()) == list(range(16))
+
+
+def test_jobs_of_a_group_share_a_graph_of_their_own(engine: Engine, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        engine.submit(name, f"SET 'job.isolation' = 'error-sensitive'; INSERT INTO alerts SELECT '{name}', id FROM others")
+    graphs = {engine.job(n).graph for n in ("one", "two")}
+    assert len(graphs) == 1
+    assert MAIN not in graphs
+    assert engine.job("one").reason == "isolation group 'error-sensitive'"
+    engine.submit("one", "INSERT INTO alerts SELECT 'one', id FROM others WHERE id > 3")
+    isolation, _ = watch(engine)
+    isolation.look()
+    assert engine.job("one").graph == MAIN
+    assert engine.job("two").graph in graphs
