@@ -126,6 +126,12 @@ def cli() -> None:
 @click.option(
     "--memory-limit", type=SIZE, help="State of all jobs, such as 512MB: above it the largest job is stopped."
 )
+@click.option(
+    "--isolation/--no-isolation",
+    default=True,
+    show_default=True,
+    help="Take jobs that hold others up into graphs of their own, and bring them back.",
+)
 def serve(
     data: str | None,
     jobs: Path | None,
@@ -145,6 +151,7 @@ def serve(
     client_rate: int | None,
     volumes: tuple[Path, ...],
     memory_limit: int | None,
+    isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
     from sqlengine.memory import forget_pandas, importing
@@ -173,6 +180,7 @@ def serve(
         client_rate=client_rate or None,
         volumes=volumes,
         memory_limit=memory_limit or None,
+        isolation=isolation,
     )
     run_server(config)
 

@@ -1,4 +1,4 @@
-"""Commands that start and stop jobs, and over what they keep: savepoints."""
+"""Commands that start, stop and move jobs, and over what they keep: savepoints."""
 
 from __future__ import annotations
 
@@ -48,6 +48,26 @@ def stop(name: str, savepoint: str | None, server: str | None, token_file: str |
     With --savepoint nothing is lost: `sql start JOB --savepoint PATH` goes on exactly there."""
     query: Json = {"savepoint": None if savepoint is None else "true", "folder": path_for_server(savepoint or None)}
     body = default_client(server, token_file).post(f"{job_url(name)}/stop", b"", **query)
+    show(body, output, draw_outcome)
+
+
+@click.command(short_help="Take a job into a graph of its own.")
+@click.argument("name")
+@server_options
+def isolate(name: str, server: str | None, token_file: str | None, output: str) -> None:
+    """Take a job, with its state, out of the graph that it shares with others: neither holds the other up any more. It
+    stays there until it is merged."""
+    body = default_client(server, token_file).post(f"{job_url(name)}/isolate", b"")
+    show(body, output, draw_outcome)
+
+
+@click.command(short_help="Take a job back into the graph that others share.")
+@click.argument("name")
+@server_options
+def merge(name: str, server: str | None, token_file: str | None, output: str) -> None:
+    """Take a job, with its state, into the graph that it shares with others: at once, or as soon as it has read as far as
+    they have (merging)."""
+    body = default_client(server, token_file).post(f"{job_url(name)}/merge", b"")
     show(body, output, draw_outcome)
 
 
@@ -169,4 +189,4 @@ def _draw_results(body: Json) -> None:
         draw_table(columns, rows)
 
 
-STATE_COMMANDS = (start, stop, savepoint, state, execute)
+STATE_COMMANDS = (start, stop, isolate, merge, savepoint, state, execute)

@@ -74,6 +74,16 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
             return jsonify(outcome_json(engine.save_job(name, request.args.get("folder"), stop=True)))
         return jsonify(outcome_json(engine.stop_job(name)))
 
+    @blueprint.post("/<name>/isolate")
+    def isolate(name: str) -> Response:
+        """Into a graph of its own, with its state."""
+        return jsonify(outcome_json(engine.isolate(name)))
+
+    @blueprint.post("/<name>/merge")
+    def merge(name: str) -> Response:
+        """Into the graph that it shares with others, at once ('merged') or as soon as it can be ('merging')."""
+        return jsonify(outcome_json(engine.merge(name)))
+
     @blueprint.post("/<name>/rollback")
     def rollback(name: str) -> Response:
         version = request.args.get("version", "")
@@ -192,6 +202,7 @@ def job_json(job: Job, rows: int | None) -> dict[str, object]:
         "changed_ms": job.changed_ms,
         "reason": job.reason,
         "graph": job.graph,
+        "isolated": job.cause.value,
         "rows": rows,
         "defines": list(job.defines),
         "uses": list(job.uses),

@@ -175,6 +175,8 @@ OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
         "remove": _remove,  # name
         "start": lambda engine, command: _answer(engine.start_job(command.name, command.savepoint)),  # name, savepoint
         "stop": _stop,  # name, savepoint
+        "isolate": lambda engine, command: _answer(engine.isolate(command.name)),  # name
+        "merge": lambda engine, command: _answer(engine.merge(command.name)),  # name
         "savepoint": _save,  # name, savepoint
         "rollback": _rollback,  # name, version
         "list": _list,

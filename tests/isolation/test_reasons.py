@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.executors.outputs import Commit
 from sqlengine.isolation import Isolation
@@ -73,7 +70,9 @@ def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engi
     assert (engine.job("files").graph, engine.job("files").reason) == (MAIN, None)
 
 
-def test_one_commit_that_takes_much_too_long_is_enough_and_the_next_time_the_job_stays_away_longer(engine: Engine) -> None:
+def test_one_commit_that_takes_much_too_long_is_enough_and_the_next_time_the_job_stays_away_longer(
+    engine: Engine,
+) -> None:
     engine.submit("files", "SET 'job.isolation.calm' = '1 min'; INSERT INTO lines SELECT id, host FROM events")
     isolation, moment = watch(engine)
     away = []
@@ -120,7 +119,9 @@ def test_a_job_that_takes_most_of_the_time_leaves_the_others(engine: Engine) -> 
     isolation, moment = watch(engine)
     isolation.look()
     executor = engine.graph.executor
-    (node,) = (n for n, running in executor.running.items() if running.node.jobs == {"dear"} and running.context.stateful)
+    (node,) = (
+        n for n, running in executor.running.items() if running.node.jobs == {"dear"} and running.context.stateful
+    )
     executor.spent[node] += 7.5
     moment.now = 10.0
     isolation.look()
@@ -148,7 +149,9 @@ def test_a_job_that_catches_up_joins_the_others_by_itself(engine: Engine) -> Non
 
 def test_jobs_of_a_group_share_a_graph_of_their_own(engine: Engine, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        engine.submit(name, f"SET 'job.isolation' = 'error-sensitive'; INSERT INTO alerts SELECT '{name}', id FROM others")
+        engine.submit(
+            name, f"SET 'job.isolation' = 'error-sensitive'; INSERT INTO alerts SELECT '{name}', id FROM others"
+        )
     graphs = {engine.job(n).graph for n in ("one", "two")}
     assert len(graphs) == 1
     assert MAIN not in graphs
