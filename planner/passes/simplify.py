@@ -93,6 +93,8 @@ def _typed(operand: Scalar, call: Call) -> Scalar:
 
 def _not(call: Call) -> Scalar:
     operand = call.args[0]
+    if isinstance(operand, Literal) and isinstance(operand.value, bool):
+        return Literal(not operand.value, call.type)
     if not isinstance(operand, Call):
         return call
     if operand.function == "NOT":
@@ -125,9 +127,15 @@ def _in(call: Call) -> Scalar:
 
 
 def _test(call: Call) -> Scalar:
-    """x IS TRUE of an x that is never NULL is x, and x IS NOT FALSE is x, too."""
+    """x IS TRUE of an x that is never NULL is x, and x IS NOT FALSE is x, too; of a literal each test is known."""
     operand = call.args[0]
-    return operand if not operand.type.nullable and operand.type == call.type else call
+    if isinstance(operand, Literal):
+        return Literal(operand.value in _PASSING[call.function], call.type)
+    same = call.function in ("IS TRUE", "IS NOT FALSE") and not operand.type.nullable and operand.type == call.type
+    return operand if same else call
+
+
+_PASSING = {"IS TRUE": (True,), "IS NOT TRUE": (False, None), "IS FALSE": (False,), "IS NOT FALSE": (True, None)}
 
 
 def _null_test(call: Call) -> Scalar:
@@ -141,6 +149,14 @@ def _null_test(call: Call) -> Scalar:
 _NULL_TESTS = {"IS NULL": False, "IS UNKNOWN": False, "IS NOT NULL": True, "IS NOT UNKNOWN": True}
 
 
+def _distinct(call: Call) -> Scalar:
+    """Whether x is distinct from itself, of an x that is never an error: NULL is not distinct from NULL."""
+    left, right = call.args
+    if left.digest != right.digest or not is_deterministic(left) or can_fail(left):
+        return call
+    return Literal(call.function == "IS NOT DISTINCT FROM", call.type)
+
+
 def _cast(call: Call) -> Scalar:
     """A cast to the type that is there already, and one cast of two to the same type."""
     operand = call.args[0]
@@ -152,9 +168,10 @@ _RULES: dict[str, Callable[[Call], Scalar]] = {
     "OR": _junction,
     "NOT": _not,
     "IN": _in,
-    "IS TRUE": _test,
-    "IS NOT FALSE": _test,
+    **dict.fromkeys(_PASSING, _test),
     "CAST": _cast,
+    "IS DISTINCT FROM": _distinct,
+    "IS NOT DISTINCT FROM": _distinct,
     **dict.fromkeys(_NULL_TESTS, _null_test),
     **dict.fromkeys(_MIRRORED, _comparison),
 }

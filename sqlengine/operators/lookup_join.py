@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,9 +16,11 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.changelog import Kinds, kinds_of, plain, takes_back
 from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, in_pieces, none_like
+from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT, RowsTable
 
 _ONLY = Column("#only", INT.with_nullable(False))
+_NTH = Column("#nth", INT.with_nullable(False))
 
 
 class _Dimension:
@@ -92,17 +95,20 @@ class _Sent:
     def __init__(self, node: LookupJoin) -> None:
         self._schema = node.schema
         self._left = len(node.left.schema)
+        self._given = [c.type for c in node.schema.columns[self._left :]]
         self._exchange = tuple(f"{n}@" for n in node.keys(0))
 
     def open(self, context: Context) -> None:
         columns = self._schema.columns
         key = Schema(tuple(Column(f"{c.name}@", c.type) for c in columns[: self._left]))
-        identity = Schema(columns[self._left :])
+        identity = Schema((*columns[self._left :], _NTH))
         self._names = (*key.names, *identity.names)
         self.rows = RowsTable(context, "sent", key, identity, Schema(()), self._exchange)
 
-    def put(self, columns: list[pa.Array], count: int) -> None:
-        self.rows.put(columns[: self._left], columns[self._left :], [], count)
+    def put(self, columns: list[pa.Array], by: IntArray) -> None:
+        """Rows that are given, each with the number of its left row."""
+        given = columns[self._left :]
+        self.rows.put(columns[: self._left], [*given, self._numbers(given, by)], [], len(by))
 
     def taken(self, batch: Batch) -> tuple[list[pa.Array], IntArray]:
         """The rows that these left rows have been given, each with the number of its left row; they are forgotten."""
@@ -111,7 +117,19 @@ class _Sent:
         gone = np.unique(self.rows.take(columns[: self._left], columns[self._left :], len(slots)))
         gone = gone[gone >= 0]
         self.rows.drop(gone[self.rows.table.columns[COUNT][gone] == 0])
-        return columns, rows
+        return columns[:-1], rows
+
+    def _numbers(self, given: list[pa.Array], by: IntArray) -> pa.Array:
+        """Of equal rows that one left row is given, which one each is: the count of a row is that of equal left rows."""
+        numbers = np.zeros(len(by), np.int32)
+        several = np.flatnonzero(np.bincount(by)[by] > 1) if len(by) else by
+        if len(several):
+            seen = Counter[tuple[int, bytes]]()
+            equal = encode(self._given, [g.take(pa.array(several)) for g in given], len(several))
+            for place, row in zip(several.tolist(), zip(by[several].tolist(), equal, strict=True), strict=True):
+                numbers[place] = seen[row]
+                seen[row] += 1
+        return pa.array(numbers)
 
 
 class LookupJoinOperator:
@@ -163,7 +181,7 @@ class LookupJoinOperator:
             told.append(Told(alone, 1, alone, none_like(alone), kinds[alone]))
         columns, by, kinds = assembled(0, batch, self._table, told)
         if self._sent is not None:
-            self._sent.put(columns, len(by))
+            self._sent.put(columns, by)
         return [*output, self._told(batch, columns, by, kinds)]
 
     def _take_back(self, batch: Batch) -> Output:

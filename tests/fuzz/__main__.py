@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tests.fuzz.compare import Verdict, compared, real_flink
+from tests.fuzz.compare import Flink, Verdict, compared, real_flink
 from tests.fuzz.data import Table, tables
 from tests.fuzz.grammar import OPERATORS, TOGETHER, Query, queries
 from tests.fuzz.shrink import shrunk
@@ -26,20 +26,30 @@ from tests.support import oracle_missing
 @click.option("--shrink", "shrinks", default=3, help="How many differences are made smaller.")
 @click.option("--kinds", default="rows,refused,types,names,order,accepted,nullability", help="Differences that count.")
 @click.option("--settings", default="", help="SET statements, each with its semicolon.")
+@click.option("--batch", is_flag=True, help="In batch mode.")
 @click.option("--tally", type=click.Path(path_type=Path), help="A file that adds up the histogram over runs.")
 def main(
-    seed: int, count: int, first: int, only: str | None, shrinks: int, kinds: str, settings: str, tally: Path | None
+    seed: int,
+    count: int,
+    first: int,
+    only: str | None,
+    shrinks: int,
+    kinds: str,
+    settings: str,
+    batch: bool,
+    tally: Path | None,
 ) -> None:
     """Random queries over random tables, compared with a real Flink."""
     reason = oracle_missing()
     if reason:
         raise click.ClickException(reason)
     wanted, counted, differences = kinds.split(","), Tally(tally), 0
-    with real_flink() as flink:
+    with real_flink() as oracle:
+        flink = Flink(oracle, settings, batch)
         for part, numbers in _parts(first, first + count):
             held = tables(Random(f"tables/{seed * 1000 + part}"))
-            made = queries(seed * 1000 + part, held, numbers, only)
-            for number, query, verdict in zip(numbers, made, compared(flink, held, made, settings), strict=True):
+            made = queries(seed * 1000 + part, held, numbers, only, batch)
+            for number, query, verdict in zip(numbers, made, compared(flink, held, made), strict=True):
                 counted.add(query, verdict)
                 if verdict.kind in wanted:
                     place = f"--seed {seed} --first {part * TOGETHER + number} --queries 1"
@@ -72,12 +82,12 @@ def _show(verdict: Verdict) -> None:
             click.echo(f"  {name} {row}")
 
 
-def _shrink(flink: Any, held: list[Table], query: Query, verdict: Verdict) -> None:
+def _shrink(flink: Flink, held: list[Table], query: Query, verdict: Verdict) -> None:
     smaller, shorter = shrunk(flink, held, query, verdict)
     found = compared(flink, smaller, [shorter])[0]
     click.echo(f"--- smaller: {shorter.sql}")
     for table in smaller:
-        click.echo(f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay {table.delay}")
+        click.echo(f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay {table.delay} {table.time}")
         for row in table.rows:
             click.echo(f"    {json.dumps(row, ensure_ascii=False)}")
     for name, answer in (("Flink", found.flink), ("here ", found.ours)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +39,27 @@ class Verdict:
         return self.kind not in ("equal", "known", "both fail", "unplanned")
 
 
+@dataclass(frozen=True)
+class Flink:
+    """A real Flink (of `real_flink`), the SET statements that both get, and whether both read all before they answer."""
+
+    oracle: Any
+    settings: str = ""
+    batch: bool = False
+
+    @property
+    def first(self) -> str:
+        """What every script begins with."""
+        return ("SET 'execution.runtime-mode' = 'batch';\n" if self.batch else "") + FIRST + self.settings
+
+
 @contextmanager
 def real_flink() -> Iterator[Any]:
     with load_oracle().Oracle() as flink:
         yield flink
 
 
-def compared(flink: Any, tables: Sequence[Table], queries: Sequence[Query], settings: str = "") -> list[Verdict]:
+def compared(flink: Flink, tables: Sequence[Table], queries: Sequence[Query]) -> list[Verdict]:
     """A verdict on each query."""
     statements = [q.sql for q in queries]
     with tempfile.TemporaryDirectory() as name:
@@ -53,15 +68,17 @@ def compared(flink: Any, tables: Sequence[Table], queries: Sequence[Query], sett
         for table in tables:
             table.write(folder / "data")
         scripts = [
-            FIRST + settings + "".join(f"{s};\n" for s in (*(t.ddl(folder / "data", own) for t in tables), *statements))
+            flink.first + "".join(f"{s};\n" for s in (*(t.ddl(folder / "data", own) for t in tables), *statements))
             for own in (True, False)
         ]
-        before = 1 + settings.count(";") + len(tables)
-        theirs = _answers(flink.run(scripts[0], keep_going=True, timeout_s=60))
-        ours = _answers(our_events(scripts[1], folder))
-    pairs = [
-        (ours.get(before + n, ["no answer"]), theirs.get(before + n, ["no answer"])) for n in range(len(statements))
-    ]
+        before = flink.first.count(";") + len(tables)
+        mode = "batch" if flink.batch else "streaming"
+        with ThreadPoolExecutor(1) as beside:
+            asked = beside.submit(lambda: _answers(flink.oracle.run(scripts[0], mode, keep_going=True, timeout_s=60)))
+            ours = _answers(our_events(scripts[1], folder))
+            theirs = asked.result()
+    numbers = range(before, before + len(statements))
+    pairs = [(ours.get(n, ["no answer"]), theirs.get(n, ["no answer"])) for n in numbers]
     return [verdict(o, t, q) for (o, t), q in zip(pairs, queries, strict=True)]
 
 

@@ -30,7 +30,8 @@ class Column:
 class Table:
     """A table in a file. `late`: some of its rows are behind its watermark. `form`: json (rows), versions (rows, with a
     primary key), changes (a change of the row with the key `id` each; one with `gone` takes it away), look-up (for joins
-    by processing time only), newest (a view: the last row of each `k` of the table `of`)."""
+    by processing time only), newest (a view: the last row of each `k` of the table `of`). `time`: what its time attribute
+    is: a column, one computed of a text, or one with which the watermark goes on in some rows only."""
 
     name: str
     columns: tuple[Column, ...]
@@ -39,6 +40,7 @@ class Table:
     late: bool = False
     form: str = "json"
     of: str = ""
+    time: str = "column"
 
     def ddl(self, folder: Path, flink: bool) -> str:
         """Its definition. Only Flink's tests have the connector for look-ups; ours look into any table."""
@@ -48,8 +50,12 @@ class Table:
             names = ", ".join(c.name for c in self.columns)
             return f"CREATE VIEW {self.name} AS SELECT {names} FROM ({ranked}) WHERE place = 1"
         parts = [f"{c.name} {TYPES[c.kind]}" for c in self.columns]
+        if self.time == "computed":
+            parts = [p for p in parts if p != "ts TIMESTAMP(3)"] + ["tx STRING", "ts AS TO_TIMESTAMP(tx)"]
         if self.delay is not None:
-            parts.append(f"WATERMARK FOR ts AS ts - INTERVAL '{self.delay}' SECOND")
+            behind = f"ts - INTERVAL '{self.delay}' SECOND"
+            behind = f"CASE WHEN v > 0 THEN {behind} END" if self.time == "sometimes" else behind
+            parts.append(f"WATERMARK FOR ts AS {behind}")
         if self.form in KEYS_OF:
             parts.append(f"PRIMARY KEY ({KEYS_OF[self.form]}) NOT ENFORCED")
         path = folder / f"{self.name}.json"
@@ -61,6 +67,8 @@ class Table:
 
     def write(self, folder: Path) -> None:
         rows = self._changes() if self.form == "changes" else self.rows
+        if self.time == "computed":
+            rows = ({"tx" if k == "ts" else k: x for k, x in row.items()} for row in rows)
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / f"{self.name}.json").write_text(text, encoding="utf-8")
         if self.form == "look-up":
@@ -101,8 +109,8 @@ def tables(rng: Random) -> list[Table]:
     only joins read: versions (a table, and a view) and one to look into."""
     seen = _table(rng, "ew", rng.randint(6, 14), delay=rng.choice((1, 3)))
     return [
-        _table(rng, "late", rng.randint(10, 24), delay=rng.choice((0, 1, 3)), late=True),
-        _table(rng, "ev", rng.randint(8, 20), delay=rng.choice((1, 2, 4))),
+        replace(_table(rng, "late", rng.randint(10, 24), delay=rng.choice((0, 1, 3)), late=True), time=_time(rng)),
+        replace(_table(rng, "ev", rng.randint(8, 20), delay=rng.choice((1, 2, 4))), time=_time(rng)),
         seen,
         _table(rng, "p", rng.randint(6, 14)),
         _table(rng, "q", rng.randint(2, 6)),
@@ -171,6 +179,10 @@ def _times(rng: Random, count: int, delay: int, late: bool) -> list[datetime]:
         back = rng.choice((0, 0, 1, 2, 4, 9, 15)) if late else rng.randint(0, max(delay - 1, 0))
         found.append(latest - timedelta(seconds=back))
     return found
+
+
+def _time(rng: Random) -> str:
+    return rng.choice(("column", "column", "computed", "sometimes"))
 
 
 def _value(rng: Random, kind: str) -> Any:

@@ -10,7 +10,7 @@ from random import Random
 
 from tests.fuzz import joins, lookups, patterns, ranks, rows, windows
 from tests.fuzz.data import Table
-from tests.fuzz.relation import Making, Relation
+from tests.fuzz.relation import STREAMING, Making, Relation
 
 OPERATORS: dict[str, tuple[float, Callable[[Making, int], Relation]]] = {
     "project": (1.5, rows.project),
@@ -47,11 +47,13 @@ OPERATORS: dict[str, tuple[float, Callable[[Making, int], Relation]]] = {
 _CORRELATES = ("unnest", "temporal-join", "look-up")
 _NEVER = {frozenset(("lateral", x)) for x in _CORRELATES}
 PAIRS = tuple(p for p in combinations_with_replacement(OPERATORS, 2) if frozenset(p) not in _NEVER)
-# Twice in one query is rare by itself, and so is what takes a time attribute and gives none.
+# What is rare by itself: twice in one query, what takes a time attribute and gives none, and what gives way to others.
 _MORE = (
-    *((x, x) for x in (*OPERATORS, "dedup", "match", *["window-join"] * 4)),
-    *((x, "by-clock") for x in OPERATORS if x != "by-clock"),
-    *[("match", "window-join")] * 2,
+    *((x, x) for x in OPERATORS),
+    *((x, "by-clock") for x in ("window-top-n", "interval-join", "temporal-join", "match", "dedup")),
+    *((x, "values") for x in ("limit", "match", "changes", "window-join", "legacy-window", "grouping-sets")),
+    *((x, "window-top-n") for x in ("top-n", "changes", "values", "limit", "dedup")),
+    *(("match", "window-join"), ("changes", "changes"), ("limit", "limit"), ("match", "lateral")),
 )
 _TURNS = Random("turns").sample((*PAIRS, *_MORE), len(PAIRS) + len(_MORE))
 TOGETHER = 40  # queries over the same tables
@@ -83,29 +85,35 @@ class Query:
         return Counter(self.operators) >= Counter(wanted)
 
 
-def queries(seed: int, tables: Sequence[Table], numbers: Sequence[int], only: str | None = None) -> list[Query]:
-    """The queries of these numbers; each depends on the seed, its number and `only` alone."""
-    return [_query(seed, n, tables, only) for n in numbers]
+def queries(
+    seed: int, tables: Sequence[Table], numbers: Sequence[int], only: str | None = None, batch: bool = False
+) -> list[Query]:
+    """The queries of these numbers; each depends on the seed, its number, `only` and `batch` alone."""
+    return [_query(seed, n, tables, only, batch) for n in numbers]
 
 
-def _query(seed: int, number: int, tables: Sequence[Table], only: str | None) -> Query:
+def _query(seed: int, number: int, tables: Sequence[Table], only: str | None, batch: bool) -> Query:
     """Every pair of operations has its turn, and a third one with it; the first attempt that has all of them counts."""
     turn = _TURNS[(seed * TOGETHER + number) % len(_TURNS)]
     wanted = (*turn, Random(f"{seed}/{number}").choice(list(OPERATORS)))
+    if batch:
+        turn, wanted = (tuple(n for n in names if n not in STREAMING) for names in (turn, wanted))
     found: list[Query] = []
     for attempt in range(1 if only else ATTEMPTS):
-        found.append(_made(Random(f"{seed}/{only}/{number}/{attempt}"), tables, only, wanted, attempt))
+        found.append(_made(Random(f"{seed}/{only}/{number}/{attempt}"), tables, only, wanted, attempt, batch))
         if found[-1].planned and found[-1].has(wanted):
             return found[-1]
     planned = [q for q in found if q.planned] or found
     return next((q for q in planned if q.has(turn)), planned[0])
 
 
-def _made(rng: Random, tables: Sequence[Table], only: str | None, wanted: tuple[str, ...], attempt: int) -> Query:
+def _made(
+    rng: Random, tables: Sequence[Table], only: str | None, wanted: tuple[str, ...], attempt: int, batch: bool
+) -> Query:
     """The wanted operations on top of each other in some order, or some of them beside others."""
-    goals = rng.sample(wanted, len(wanted))
-    root = only or (rng.choice(_BOTH) if attempt % 2 else goals.pop(0))
-    make = Making(rng, tables, build, [] if only else goals, below=[[]])
+    goals = list(wanted) if attempt % 4 == 1 else rng.sample(wanted, len(wanted))
+    root = only or (rng.choice(_BOTH) if attempt % 2 or not goals else goals.pop(0))
+    make = Making(rng, tables, build, [] if only else goals, below=[[]], batch=batch, apart=attempt % 4 == 1)
     made = build(make, rng.choice((1, 1, 2, 2, 3)), root)
     operators = (*(below for _, below in make.pairs), *make.below[0])
     return Query(
@@ -122,7 +130,7 @@ def _made(rng: Random, tables: Sequence[Table], only: str | None, wanted: tuple[
 
 def build(make: Making, depth: int, name: str | None = None) -> Relation:
     """The operation over inputs of that depth; remembers what lies on what."""
-    names = list(OPERATORS)
+    names = [n for n in OPERATORS if not (make.batch and n in STREAMING)]
     chosen = name or make.rng.choices(names, [OPERATORS[n][0] for n in names])[0]
     make.below.append([])
     made = OPERATORS[chosen][1](make, depth)

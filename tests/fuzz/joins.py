@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.fuzz.data import Column
 from tests.fuzz.expressions import COMPARED
+from tests.fuzz.ranks import total_order
 from tests.fuzz.relation import Making, Relation, of_kind
 from tests.fuzz.rows import aggregate, where
 
@@ -51,8 +52,9 @@ def join(make: Making, depth: int) -> Relation:
     elif make.chance(0.3):
         on += " AND " + make.expressions.condition((*left.columns, *right.columns), 1)
     items, columns = output(make, (left, left_names), (right, right_names))
-    condition = where(make, (*left.columns, *right.columns), 0.25)
-    sql = f"(SELECT {', '.join(items)} FROM {left.sql} AS {a} {kind} {right.sql} AS {b} ON {on}{condition})"
+    condition = where(make, (*left.columns, *right.columns), 0.15)
+    hint = f"/*+ STATE_TTL('{a}' = '1 d', '{b}' = '2 d') */ " if make.chance(0.1) else ""
+    sql = f"(SELECT {hint}{', '.join(items)} FROM {left.sql} AS {a} {kind} {right.sql} AS {b} ON {on}{condition})"
     return Relation(sql, columns, kind.lower(), None, False, False, True, changes=kind != "JOIN")
 
 
@@ -62,7 +64,7 @@ def interval_join(make: Making, depth: int) -> Relation:
     right, b, right_names = apart(make, second)
     kind = make.rng.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
     on = _pair(make, left, right) or "TRUE"
-    low, high = make.rng.choice(((0, 5), (2, 2), (5, 0), (3, 10)))
+    low, high = make.rng.choice(((0, 5), (2, 2), (5, 0), (3, 10), (20, 20)))
     t, u = f"{a}.{first.rowtime}", f"{b}.{second.rowtime}"
     on += f" AND {t} BETWEEN {u} - INTERVAL '{low}' SECOND AND {u} + INTERVAL '{high}' SECOND"
     # one time attribute: Flink takes no others beside it in windows and patterns
@@ -80,7 +82,10 @@ def interval_join(make: Making, depth: int) -> Relation:
 _WINDOWS = (
     ("TUMBLE", "INTERVAL '5' SECOND"),
     ("TUMBLE", "INTERVAL '10' SECOND"),
+    ("TUMBLE", "INTERVAL '30' SECOND"),
+    ("TUMBLE", "INTERVAL '10' SECOND, INTERVAL '3' SECOND"),
     ("HOP", "INTERVAL '2' SECOND, INTERVAL '6' SECOND"),
+    ("HOP", "INTERVAL '10' SECOND, INTERVAL '20' SECOND, INTERVAL '-1' SECOND"),
     ("CUMULATE", "INTERVAL '3' SECOND, INTERVAL '9' SECOND"),
 )
 
@@ -180,12 +185,14 @@ def lateral(make: Making, depth: int) -> Relation:
         return join(make, depth)
     if make.chance(0.5):
         call, result = aggregate(make, Relation(inner.sql, right.columns, ordered=False))
-        items, found = [f"{call} AS {result.name}"], (result,)
+        items, found, first = [f"{call} AS {result.name}"], (result,), ""
     else:
         items, found = output(make, (right, {c.name: make.name("l") for c in right.columns}))
+        by = total_order(make, Relation("", found), [])
+        first = f" ORDER BY {', '.join(by)} LIMIT {make.rng.randint(2, 3)}" if by and make.chance(0.4) else ""
     condition = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
     make.correlated = True
-    query = f"(SELECT {', '.join(items)} FROM {right.sql} AS {b} WHERE {pair}{condition})"
+    query = f"(SELECT {', '.join(items)} FROM {right.sql} AS {b} WHERE {pair}{condition}{first})"
     own, columns = output(make, (left, left_names))
     alias, names = make.name("t"), [c.name for c in found]
     word, on = make.rng.choice((("CROSS JOIN", ""), ("LEFT JOIN", " ON TRUE")))

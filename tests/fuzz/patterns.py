@@ -53,7 +53,7 @@ def matched(make: Making, source: Relation, time: str) -> Relation:
         rowtime = make.name("rt")
         items.append(f"MATCH_ROWTIME() AS {rowtime}")
         columns.append(Column(rowtime, "TIMESTAMP"))
-    defined = [v for v in "ABC" if v in pattern and make.chance(0.75)] or ["A"]
+    defined = [v for v in "ABC" if v in pattern and make.chance(0.6)] or ["A"]
     define = ", ".join(f"{v} AS {_condition(make, source, v, pattern)}" for v in defined)
     by = f"PARTITION BY {keys[0].name} " if keys else ""
     sql = (

@@ -20,6 +20,8 @@ _TIMED = (
     "temporal-join",
     "match",
 )
+# What only streams have: changes, and rows in the order in which they come.
+STREAMING = ("changes", "by-clock", "dedup", "temporal-join")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Making:
     goals: list[str] = field(default_factory=list)  # operations that inputs to come should be
     pairs: list[tuple[str, str]] = field(default_factory=list)  # what lies directly on what
     below: list[list[str]] = field(default_factory=list)  # the operations under each one that is not complete
+    batch: bool = False  # rows come in no order
+    apart: bool = False  # the first input is to have the first of the goals alone
     in_time: bool = False  # no late rows below: they come from several inputs
     timely: bool = False  # the next input is to have a time attribute
     correlated: bool = False  # a subquery reads the query around it
@@ -73,7 +77,8 @@ class Making:
         fitting = [t for t in plain if t.delay is not None or not timed]
         weights = [1 if t.rows else 0.05 for t in fitting]
         chosen = self.rng.choices(fitting, weights)[0]
-        return Relation(chosen.name, chosen.columns, rowtime="ts" if chosen.delay is not None else None)
+        time, known = "ts" if chosen.delay is not None else None, not self.batch
+        return Relation(chosen.name, chosen.columns, rowtime=time, ordered=known, exact=known)
 
     def only(self, form: str) -> Table:
         """The table of this form."""
@@ -83,11 +88,20 @@ class Making:
         """What an operation reads: a table, or the result of another one."""
         if self.timely:
             return self.timed(depth)
+        if self.goals and self.apart:
+            return self._alone(depth)
         if self.goals:
             return self.build(self, depth - 1, self.goals.pop(0))
         if depth <= 0 or self.rng.random() < 0.25:
             return self.table()
         return self.build(self, depth - 1, None)
+
+    def _alone(self, depth: int) -> Relation:
+        goal, *rest = self.goals
+        self.goals, self.apart = [], False
+        found = self.build(self, depth - 1, goal)
+        self.goals = rest
+        return found
 
     def timed(self, depth: int) -> Relation:
         """An input with a time attribute."""
@@ -96,7 +110,7 @@ class Making:
             roll = self.rng.random()
             if depth <= 0 or roll < 0.4:
                 return self.table(timed=True)
-            name = "project" if roll < 0.6 else self.rng.choice(_TIMED)
+            name = "project" if roll < 0.6 else self.rng.choice([n for n in _TIMED if not (self.batch and n in STREAMING)])
         before, self.timely = self.timely, name in ("project", "unnest")
         mark = self.mark()
         found = self.build(self, depth - 1, name)

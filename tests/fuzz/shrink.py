@@ -12,14 +12,14 @@ from sqlglot import exp
 from parser import parse_query
 from parser.errors import SqlError
 from parser.writer import write_tree
-from tests.fuzz.compare import Verdict, compared
+from tests.fuzz.compare import Flink, Verdict, compared
 from tests.fuzz.data import Table
 from tests.fuzz.grammar import Query
 
 AT_ONCE = 24
 
 
-def shrunk(flink: Any, tables: Sequence[Table], query: Query, found: Verdict) -> tuple[Sequence[Table], Query]:
+def shrunk(flink: Flink, tables: Sequence[Table], query: Query, found: Verdict) -> tuple[Sequence[Table], Query]:
     """Smaller tables and a shorter statement with a verdict of the same kind."""
     for _ in range(25):
         step = _shorter(flink, tables, query, found)
@@ -31,7 +31,7 @@ def shrunk(flink: Any, tables: Sequence[Table], query: Query, found: Verdict) ->
     return _fewer_rows(flink, [t for t in tables if t.name in named], query, found), query
 
 
-def _shorter(flink: Any, tables: Sequence[Table], query: Query, found: Verdict) -> Query | None:
+def _shorter(flink: Flink, tables: Sequence[Table], query: Query, found: Verdict) -> Query | None:
     """The first shorter text that differs in the same way; None if there is none."""
     texts = sorted({t for t in _smaller(query.sql) if len(t) < len(query.sql)}, key=len)
     for start in range(0, len(texts), AT_ONCE):
@@ -55,7 +55,7 @@ def _words(message: str) -> str:
     return " ".join(re.findall(r"[a-z]{3,}", message)[:6])
 
 
-def _fewer_rows(flink: Any, tables: Sequence[Table], query: Query, found: Verdict) -> Sequence[Table]:
+def _fewer_rows(flink: Flink, tables: Sequence[Table], query: Query, found: Verdict) -> Sequence[Table]:
     kept = list(tables)
     for number in range(len(kept)):
         part = max(len(kept[number].rows) // 2, 1)

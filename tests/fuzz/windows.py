@@ -19,7 +19,7 @@ def table_function(make: Making, source: Relation) -> tuple[str, bool]:
     data = source.sql if source.sql.startswith("(") else f"TABLE {source.sql}"
     time = f"DESCRIPTOR({source.rowtime})"
     size, step = make.rng.choice(((4, 2), (10, 5), (6, 2), (20, 10), (3, 1), (5, 5)))
-    moved = f", INTERVAL '{make.rng.randint(1, 2)}' SECOND" if make.chance(0.15) else ""
+    moved = f", INTERVAL '{make.rng.choice((1, 2, -1))}' SECOND" if make.chance(0.25) else ""
     match make.rng.choice(("TUMBLE", "TUMBLE", "HOP", "CUMULATE", "SESSION")):
         case "TUMBLE":
             return f"TABLE(TUMBLE({data}, {time}, INTERVAL '{size}' SECOND{moved}))", False
@@ -42,7 +42,7 @@ def window_rows(make: Making, depth: int) -> Relation:
     own = (Column("window_start", _TIME), Column("window_end", _TIME), Column("window_time", _TIME))
     columns = [c for c in source.columns if not c.name.startswith("window_")]
     names = ", ".join(c.name for c in (*columns, *own))
-    sql = f"(SELECT {names} FROM {function}{where(make, tuple(columns), 0.25)})"
+    sql = f"(SELECT {names} FROM {function}{where(make, tuple(columns), 0.15)})"
     return Relation(
         sql, (*columns, *own), "window rows", "window_time", False, False, False, ("window_start", "window_end")
     )
@@ -68,6 +68,9 @@ def window_group(make: Making, depth: int) -> Relation:
         items.append(f"window_time AS {time.name}")
         by.append("window_time")
         columns.append(time)
+    if keys and make.chance(0.15):
+        sets = make.rng.choice((f"ROLLUP ({', '.join(keys)})", f"GROUPING SETS (({', '.join(keys)}), ())"))
+        return _window(make, source, function, items, columns, [*by, sets], None, "window")
     return _window(
         make, source, function, items, columns, [*keys, *by], time.name if time in columns else None, "window"
     )
@@ -94,7 +97,7 @@ def _window(
     started = [i.split(" AS ")[1] for i in items if i.startswith(("window_start AS ", "window_end AS "))]
     window = (started[0], started[1]) if started else None
     sql = (
-        f"(SELECT {', '.join(items)} FROM {behind}{where(make, source.columns, 0.2)} GROUP BY {', '.join(by)}{having})"
+        f"(SELECT {', '.join(items)} FROM {behind}{where(make, source.columns, 0.1)} GROUP BY {', '.join(by)}{having})"
     )
     return Relation(sql, tuple(names.values()), operator, time, False, False, False, window)
 
@@ -144,6 +147,7 @@ def over(make: Making, depth: int) -> Relation:
     partition = f"PARTITION BY {', '.join(k.name for k in keys)} " if keys else ""
     by = f"{partition}ORDER BY {source.rowtime}"
     frame = make.rng.choice(_RANGES if not source.ordered or make.chance(0.5) else ROWS)
+    named_window = make.name("w") if make.chance(0.2) else ""
     columns = make.some(source.columns, 1, 3)
     items = [c.name for c in columns]
     calls = over_calls(make, source, frame in ROWS)
@@ -151,12 +155,14 @@ def over(make: Making, depth: int) -> Relation:
         text, kind = make.rng.choice(calls)
         column = Column(make.name("o"), kind)
         plain = text.startswith(("LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK"))
-        items.append(f"{text} OVER ({by}{'' if plain else ' ' + frame}) AS {column.name}")
+        window = f"{by}{'' if plain else ' ' + frame}"
+        items.append(f"{text} OVER {named_window or f'({window})'} AS {column.name}")
         columns.append(column)
+    written = f" WINDOW {named_window} AS ({window})" if named_window else ""
     if source.rowtime not in items:
         items.append(str(source.rowtime))
         columns.append(Column(str(source.rowtime), _TIME))
-    sql = f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns, 0.2)})"
+    sql = f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns, 0.15)}{written})"
     return Relation(sql, tuple(columns), "over", source.rowtime, False, False, False)
 
 
@@ -204,7 +210,7 @@ def deduplicate(make: Making, depth: int) -> Relation:
     partition = ", ".join(k.name for k in keys)
     direction = make.rng.choice((" ASC", " DESC", ""))
     window = f"PARTITION BY {partition} ORDER BY {source.rowtime}{direction}"
-    inner = f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank} FROM {source.sql}{where(make, source.columns, 0.2)})"
+    inner = f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank} FROM {source.sql}{where(make, source.columns, 0.1)})"
     names = ", ".join(c.name for c in source.columns)
     last = direction == " DESC"
     sql = f"(SELECT {names} FROM {inner} WHERE {rank} = 1)"

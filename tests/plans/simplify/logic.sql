@@ -6,6 +6,9 @@ SELECT a FROM t WHERE a > 1 OR TRUE;
 -- x = x is not TRUE where x is NULL
 SELECT a FROM t WHERE a = a;
 SELECT a FROM t WHERE NOT (NOT (a = 1));
+-- x is never distinct from itself, unless it may be an error or another value
+SELECT a IS DISTINCT FROM a AS x, s IS NOT DISTINCT FROM s AS y, 1 / a IS DISTINCT FROM 1 / a AS z FROM t;
+SELECT (RAND() IS DISTINCT FROM RAND()) AS x, NOT ((a IS DISTINCT FROM a) IS FALSE) AS y FROM t;
 SELECT a FROM t WHERE NOT (a = 1) AND NOT (b < 2) AND NOT (s IS NULL);
 -- NOT (NaN < 1) is TRUE, NaN >= 1 is not
 SELECT a FROM t WHERE NOT (d < 1e0) AND NOT (d = 1e0);
