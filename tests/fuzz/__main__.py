@@ -6,7 +6,6 @@ import json
 import sys
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import click
 
@@ -87,7 +86,9 @@ def _shrink(flink: Flink, held: list[Table], query: Query, verdict: Verdict) -> 
     found = compared(flink, smaller, [shorter])[0]
     click.echo(f"--- smaller: {shorter.sql}")
     for table in smaller:
-        click.echo(f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay {table.delay} {table.time}")
+        click.echo(
+            f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay {table.delay} {table.time}"
+        )
         for row in table.rows:
             click.echo(f"    {json.dumps(row, ensure_ascii=False)}")
     for name, answer in (("Flink", found.flink), ("here ", found.ours)):

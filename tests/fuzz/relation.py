@@ -110,7 +110,9 @@ class Making:
             roll = self.rng.random()
             if depth <= 0 or roll < 0.4:
                 return self.table(timed=True)
-            name = "project" if roll < 0.6 else self.rng.choice([n for n in _TIMED if not (self.batch and n in STREAMING)])
+            name = (
+                "project" if roll < 0.6 else self.rng.choice([n for n in _TIMED if not (self.batch and n in STREAMING)])
+            )
         before, self.timely = self.timely, name in ("project", "unnest")
         mark = self.mark()
         found = self.build(self, depth - 1, name)
