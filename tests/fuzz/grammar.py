@@ -121,7 +121,7 @@ def _made(
         made.operator,
         operators,
         frozenset(make.pairs),
-        made.exact,
+        made.exact and not batch,
         make.null_key,
         not (make.correlated and not set(_CORRELATES).isdisjoint(operators)),
         made.first_of,

@@ -40,8 +40,9 @@ def matched(make: Making, source: Relation, time: str) -> Relation:
     """The matches of a pattern in the order of the column `time`."""
     keys = make.keys([c for c in of_kind(source.columns, *KEYS) if c.name != time], 0, 1)
     order = [time]
-    if not source.ordered and not of_kind(source.columns, "ARRAY", "ROW"):
-        order += [c.name + make.rng.choice(("", " DESC")) for c in source.columns if c.name != time]
+    if not source.ordered:
+        rest = [c for c in of_kind(source.columns, *COMPARED, "BOOLEAN") if c.name != time]
+        order += [c.name + make.rng.choice(("", " DESC")) for c in rest]
     pattern = make.rng.choice(_PATTERNS)
     back = _BACK if pattern.startswith("A B") and "B*" not in pattern and "B?" not in pattern else ()
     skip = make.rng.choice((*_SKIPS, *(() if "{0" in pattern else back)))
@@ -71,7 +72,7 @@ def _measures(make: Making, source: Relation, pattern: str) -> tuple[list[str], 
         variable = make.rng.choice([v for v in "ABC" if v in pattern])
         one = make.rng.choice(fitting)
         forms = [(f"COUNT({variable}.{one.name})", "BIGINT"), (one.name, one.kind)]
-        if not one.name.endswith("x"):
+        if _of_table(one):
             calls = ("{}", "FIRST({})", "LAST({})", "LAST({}, 1)", "FIRST({}, 1)")
             forms += [(call.format(f"{variable}.{one.name}"), one.kind) for call in calls]
         if numbers:
@@ -83,12 +84,17 @@ def _measures(make: Making, source: Relation, pattern: str) -> tuple[list[str], 
     return items, columns
 
 
+def _of_table(column: Column) -> bool:
+    return not column.name.endswith("x") and not column.name.startswith("window_")
+
+
 def _condition(make: Making, source: Relation, variable: str, pattern: str) -> str:
     """What a row of the variable fulfils, or what it is beside other rows."""
     fitting = of_kind(source.columns, *COMPARED)
-    one = make.rng.choice(fitting).name
+    chosen = make.rng.choice(fitting)
+    one = chosen.name
     roll = make.rng.random()
-    if roll < 0.2:
+    if roll < 0.2 and _of_table(chosen):
         return (
             f"{variable}.{one} {make.expressions.sign()} LAST({variable}.{one}, 1) OR LAST({variable}.{one}, 1) IS NULL"
         )

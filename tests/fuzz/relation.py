@@ -20,8 +20,9 @@ _TIMED = (
     "temporal-join",
     "match",
 )
-# What only streams have: changes, and rows in the order in which they come.
-STREAMING = ("changes", "by-clock", "dedup", "temporal-join")
+# What only streams have: changes, and rows in the order in which they come; and windows in GROUP BY, of which Flink's joins
+# find no rows in batch mode.
+STREAMING = ("changes", "by-clock", "dedup", "temporal-join", "legacy-window")
 
 
 @dataclass(frozen=True)
