@@ -19,6 +19,7 @@ from parser.types import DATE, DataType, Root, time, timestamp, timestamp_ltz
 
 _DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})\Z", re.ASCII)
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d*))?\Z", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?\s*\Z", re.ASCII | re.IGNORECASE)
 # Flink cuts what is finer.
 _DIGITS = {"TIME": 3, "TIMESTAMP": 9}
 
@@ -54,6 +55,18 @@ def typed_literal(cursor: Cursor) -> exp.Cast:
     token = cursor.token
     text = cursor.string(f"the text of a {first.word}").lstrip(" ")
     return _point(first.word, text, local, first, token)
+
+
+def decimal_literal(cursor: Cursor) -> exp.Expression:
+    """DECIMAL '1.50': the number itself, an INT or BIGINT where it has no fraction."""
+    first = cursor.advance()
+    token = cursor.token
+    text = cursor.string("the digits of a DECIMAL")
+    if not _NUMBER.match(text):
+        _bad(first.word, token)
+    found = Decimal(text.strip())
+    number = mark(exp.Literal(this=format(abs(found), "f"), is_string=False), first, token)
+    return mark(exp.Neg(this=number), first, token) if found < 0 else number
 
 
 def braced_literal(cursor: Cursor) -> exp.Cast:
@@ -113,7 +126,7 @@ def _clock(text: str, kind: str, token: Token) -> tuple[str, int]:
 
 
 _BRACED = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
-_FORMS = {"DATE": "2024-12-31", "TIME": "23:59:59", "TIMESTAMP": "2024-12-31 23:59:59.999"}
+_FORMS = {"DECIMAL": "1.50", "DATE": "2024-12-31", "TIME": "23:59:59", "TIMESTAMP": "2024-12-31 23:59:59.999"}
 
 
 def _bad(kind: str, token: Token) -> str:

@@ -11,7 +11,15 @@ from sqlglot.tokenizer_core import TokenType
 from parser.calls import call, table_name
 from parser.cursor import mark
 from parser.datatypes import cast_target
-from parser.literals import UNITS, at_interval_literal, braced_literal, interval, interval_unit, typed_literal
+from parser.literals import (
+    UNITS,
+    at_interval_literal,
+    braced_literal,
+    decimal_literal,
+    interval,
+    interval_unit,
+    typed_literal,
+)
 from parser.nodes import CursorOf, Difference, Jdbc, Modified, New, Plus, SafeCast, SequenceValue, Unique
 from parser.reserved import RESERVED
 from parser.texts import bytes_literal, introduced_literal, national_literal, string_literal, unicode_literal
@@ -143,6 +151,13 @@ def _temporal(cursor: Expressions) -> exp.Expression:
     return cursor.with_suffixes(cursor.named())
 
 
+def _decimal(cursor: Expressions) -> exp.Expression:
+    """DECIMAL '1.50' is the number 1.50; DECIMAL is a reserved word otherwise."""
+    if cursor.peek().token_type is not TokenType.STRING:
+        return cursor.with_suffixes(cursor.named())
+    return decimal_literal(cursor)
+
+
 def _interval(cursor: Expressions) -> exp.Expression:
     """A literal, or INTERVAL a.b DAY, INTERVAL (a + 1) DAY: an Interval of that expression."""
     if at_interval_literal(cursor):
@@ -213,6 +228,7 @@ STARTS: dict[str, Callable[[Expressions], exp.Expression]] = {
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(("ARRAY", "MAP", "MULTISET"), _collection),
     **dict.fromkeys(("DATE", "TIME", "TIMESTAMP", "DATETIME"), _temporal),
+    "DECIMAL": _decimal,
     **dict.fromkeys(("RUNNING", "FINAL"), _modified),
     **dict.fromkeys(("NEXT", "CURRENT"), _sequence),
     **dict.fromkeys(("NULL", "UNKNOWN", "TRUE", "FALSE"), _constant),

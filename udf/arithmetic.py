@@ -365,7 +365,12 @@ def log10(ctx: KernelContext, value: Values) -> Values:
     >>> LOG10(1000)
     3.0
     """
-    return pc.log10(value)
+    if isinstance(value, pa.Scalar):
+        return log10(ctx, pa.array([value.as_py()], pa.float64()))[0]
+    numbers = value.fill_null(1.0).to_numpy(zero_copy_only=False)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logarithms = np.log10(numbers)  # as Java's to the last digit, which Arrow's is not
+    return column_of(logarithms, valid(value, len(value)), pa.float64())
 
 
 @function("EXP", signature=takes(double, result=DOUBLE))

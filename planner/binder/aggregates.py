@@ -75,8 +75,8 @@ class Grouping:
     def bind(self, node: exp.Expression) -> Scalar:
         return self._above(bind_scalar(node, self.place), node)
 
-    def above(self, column: ColumnRef, node: exp.Expression) -> Scalar:
-        return self._above(column, node)
+    def above(self, value: Scalar, node: exp.Expression) -> Scalar:
+        return self._above(value, node)
 
     def _above(self, value: Scalar, node: exp.Expression) -> Scalar:
         """The expression over the aggregate's columns. These have names that the input has not, except for grouped
@@ -120,6 +120,7 @@ class Grouping:
                     return window_groups.legacy_aggregate(
                         below, keys, calls, (start, end, time), self.legacy, self.context
                     )
+                window_groups.check_told_once(self.context)
                 return window_groups.aggregated(below, keys, calls, (start, end, time))
             except PlanError as error:
                 raise error.at(self.position) from None
@@ -339,8 +340,8 @@ class Ungrouped:
     def bind(self, node: exp.Expression) -> Scalar:
         return bind_scalar(node, self.place)
 
-    def above(self, column: ColumnRef, node: exp.Expression) -> Scalar:
-        return column
+    def above(self, value: Scalar, node: exp.Expression) -> Scalar:
+        return value
 
     def _special(self, node: exp.Expression) -> Scalar | None:
         return self._overs.column(node, self.bind) if isinstance(node, exp.Window) else None

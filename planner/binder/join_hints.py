@@ -1,14 +1,16 @@
-"""Hints of a query: what they say of its joins, and whether they name what is there."""
+"""Hints of a query: what they say of its joins and its aggregate, and whether they name what is there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError
 from planner.binder.scope import did_you_mean
+from planner.logical import Filter, GroupAggregate, LogicalPlan, Project
 from planner.settings import duration_ms
 
 # How rows are brought together is no choice here; LOOKUP says how a look-up is tried again.
@@ -16,9 +18,10 @@ _JOINS = frozenset({"BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "
 _KNOWN = (*sorted(_JOINS), "LOOKUP", "STATE_TTL")
 
 
-def checked(node: exp.Select, relations: Sequence[str]) -> Mapping[str, int]:
-    """By relation, how long its rows are kept in ms: STATE_TTL('t' = '1 h'). `relations` are those of FROM. PlanError for
-    a hint that there is not, for names that FROM has not, and for what is no time."""
+def checked(node: exp.Select, relations: Sequence[str], aggregated: bool) -> Mapping[str, int]:
+    """By relation, how long its rows are kept in ms: STATE_TTL('t' = '1 h'). `relations` are those of FROM, `aggregated`:
+    their rows are grouped. PlanError for a hint that there is not, for what is no time, and for names that FROM has not
+    (as in Flink, only where the hint has something to say)."""
     found: dict[str, int] = {}
     for call in _calls(node):
         name = call.name.upper()
@@ -26,12 +29,23 @@ def checked(node: exp.Select, relations: Sequence[str]) -> Mapping[str, int]:
             raise PlanError(f"unknown hint {name}", hint=did_you_mean(name, _KNOWN, "hint"), position=position_of(call))
         named = dict(_named(call))
         unknown = next((n for n in named if n not in relations), None)
-        if len(relations) > 1 and (unknown is not None or not named):
+        binding = len(relations) > 1 or (name == "STATE_TTL" and aggregated)
+        if binding and (unknown is not None or not named):
             what = f"hint {name} names {'no relation' if unknown is None else repr(unknown)}"
             raise PlanError(what, hint=f"FROM has {', '.join(relations)}", position=position_of(call))
         if name == "STATE_TTL":
             found |= {n: duration_ms({n: value}, n) for n, value in named.items()}
     return found
+
+
+def forgetting(plan: LogicalPlan, ttl_ms: int) -> LogicalPlan:
+    """The plan of a query whose aggregate forgets keys that nobody has touched for so long (0: as it is)."""
+    match plan:
+        case GroupAggregate() if ttl_ms:
+            return replace(plan, ttl_ms=ttl_ms)
+        case Filter() | Project():
+            return plan.with_inputs([forgetting(plan.input, ttl_ms)])
+    return plan
 
 
 def _calls(node: exp.Select) -> Iterator[exp.Expression]:

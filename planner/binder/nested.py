@@ -46,6 +46,22 @@ def field_of(whole: Scalar, name: exp.Expression) -> Scalar:
     return function_call("ITEM", (whole, literals.text(name.name)), name)
 
 
+def fields_of(whole: Scalar, node: exp.Expression) -> list[tuple[str, Scalar]]:
+    """All fields of a row by name: row.*"""
+    if whole.type.root not in RECORDS:
+        raise PlanError(f"{whole} is {whole.type} and has no fields for *", position=position_of(node))
+    return [(name, field_of(whole, exp.to_identifier(name))) for name in whole.type.names]
+
+
+def is_in_reach(node: exp.Expression, scope: Scope) -> bool:
+    """Whether the name is that of a column, or of a field in one."""
+    try:
+        _in_reach(node, scope)
+    except UnknownColumn:
+        return False
+    return True
+
+
 def _column(node: exp.Expression, place: Place) -> Scalar:
     """A column in reach, or of the nearest query around that has one of the name."""
     if isinstance(node.this, exp.Star):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -19,6 +19,7 @@ from planner.binder import (
     ordering,
     pool,
     refusals,
+    select_items,
     set_operations,
     window_groups,
     windows,
@@ -29,7 +30,7 @@ from planner.binder.changelog_functions import bind_changelog_function, is_chang
 from planner.binder.hints import hinted
 from planner.binder.over import OverCalls, with_aliases
 from planner.binder.patterns import bind_match
-from planner.binder.scalars import as_column, as_condition, bind_scalar, qualifiers
+from planner.binder.scalars import as_column, as_condition, bind_scalar
 from planner.binder.scope import Context, Field, Place, Query, Scope, UnknownColumn, did_you_mean, distinct_names
 from planner.binder.sources import query_of_table, resalted
 from planner.binder.subqueries import Subqueries
@@ -155,8 +156,13 @@ def _select(node: exp.Select, context: Context) -> Query:
     source = node.args.get("from_")
     plan: LogicalPlan = _NOTHING
     scope = Scope()
+    grouped = is_aggregated(node, context.catalog)
+    kept_ms = 0
     if source is not None:
-        plan, scope = _joined(source.this, node.args.get("joins") or (), context, node)
+        relations = [n.alias_or_name for n in (source.this, *(j.this for j in node.args.get("joins") or ()))]
+        ttls = join_hints.checked(node, relations, grouped or bool(node.args.get("distinct")))
+        kept_ms = ttls.get(relations[0], 0) if len(relations) == 1 else 0
+        plan, scope = _joined(source.this, node.args.get("joins") or (), context, ttls)
     subqueries = Subqueries(scope, context, bind_query)
     where = node.args.get("where")
     if where is not None:
@@ -167,10 +173,11 @@ def _select(node: exp.Select, context: Context) -> Query:
         scope = joins.typed(scope, plan)
     overs = OverCalls(node, context.batch)
     grouping = None
-    if is_aggregated(node, context.catalog):
+    if grouped:
         grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries)
     binder = grouping or aggregates.Ungrouped(scope, context, overs, subqueries)
-    items = [item for e in node.expressions for item in _items(e, binder, scope)]
+    place = Place(context, scope, "SELECT")
+    items = [item for e in node.expressions for item in select_items.items(e, binder, place)]
     names, values = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items)), [v for _, v in items]
     qualify = node.args.get("qualify")
     condition = None
@@ -179,7 +186,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     ordered = ordering.Ordering(node, names, values, batch=context.batch)
     ordered.bind(binder.bind)
     if grouping is not None:
-        plan = grouping.plan(node.args.get("having"))
+        plan = join_hints.forgetting(grouping.plan(node.args.get("having")), kept_ms)
     plan = overs.plan(subqueries.join(plan))
     if subqueries.names:
         values = [_of(plan, v) for v in values]
@@ -187,7 +194,8 @@ def _select(node: exp.Select, context: Context) -> Query:
         plan = Filter(plan, condition, context.salt((condition,)))
     if node.args.get("distinct"):
         _check_distinct(ordered)
-        return ordered.applied(_distinct(_projected(plan, names, values, context)))
+        query = _distinct(_projected(plan, names, values, context))
+        return ordered.applied(replace(query, plan=join_hints.forgetting(query.plan, kept_ms)))
     query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
     return ordered.applied(Query(query.plan, names))
 
@@ -224,45 +232,14 @@ def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scala
     return Query(Project(plan, tuple(zip(columns, values, strict=True)), context.salt(values)), names)
 
 
-def _items(
-    node: exp.Expression, binder: aggregates.Grouping | aggregates.Ungrouped, scope: Scope
-) -> Iterable[tuple[str | None, Scalar]]:
-    """The columns of one select item; the name is None where the text gives none."""
-    starred = _starred(node, scope)
-    if starred is not None:
-        return [(f.name, binder.above(f.column, node)) for f in starred]
-    if isinstance(node, exp.Alias):
-        return [(node.alias, as_column(binder.bind(node.this), node.this))]
-    inner = node
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
-    return [(inner.name if isinstance(inner, exp.Column) else None, as_column(binder.bind(node), node))]
-
-
-def _starred(node: exp.Expression, scope: Scope) -> tuple[Field, ...] | None:
-    if isinstance(node, exp.Star):
-        if not scope.fields:
-            raise PlanError("SELECT * needs a FROM", position=position_of(node))
-        return scope.named
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        return scope.of_relation(qualifiers(node), node)
-    return None
-
-
 def _joined(
     source: exp.Expression,
     joined: Iterable[exp.Join],
     context: Context,
-    query: exp.Select | None = None,
+    ttls: Mapping[str, int],
 ) -> tuple[LogicalPlan, Scope]:
-    """A relation and all that is joined to it, from the left; `query`: whose hints speak of them."""
+    """A relation and all that is joined to it, from the left; `ttls`: how long the rows of each are kept, by name."""
     plan, scope = _relation(source, context)
-    joined = list(joined)
-    ttls = (
-        {}
-        if query is None
-        else join_hints.checked(query, [n.alias_or_name for n in (source, *(j.this for j in joined))])
-    )
     for node in joined:
         if laterals.is_lateral_join(node, context.catalog):
             plan, scope = laterals.join(plan, scope, node, context)
@@ -329,7 +306,7 @@ def _is_joined(inner: exp.Expression) -> bool:
 
 def _parenthesised(node: exp.Subquery, context: Context) -> tuple[LogicalPlan, Scope]:
     """A relation, or several that are joined, in parentheses; with a name all columns belong to that."""
-    plan, scope = _joined(node.this, node.this.args.get("joins") or (), context)
+    plan, scope = _joined(node.this, node.this.args.get("joins") or (), context, {})
     if not node.alias:
         return plan, scope
     fields = scope.named

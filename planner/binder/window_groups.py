@@ -48,6 +48,7 @@ _TAKES = {"TUMBLE": ("size",), "HOP": ("slide", "size"), "SESSION": ("gap",)}
 # What the functions beside them give: the start, end or time of the window, or the processing time.
 _ROLES = {"START": 0, "END": 1, "ROWTIME": 2, "PROCTIME": 3}
 ROWTIME_ROLE, PROCTIME_ROLE = 2, 3
+_RESET = f"reset '{EARLY_FIRE}.enabled' and '{LATE_FIRE}.enabled'"
 
 
 def is_group_window(node: exp.Expression) -> bool:
@@ -258,6 +259,16 @@ def _without_session(plan: LogicalPlan) -> tuple[LogicalPlan, str]:
     return _handed_on(replace(plan, items=items), below, time, time)
 
 
+def check_told_once(context: Context) -> None:
+    """UnsupportedError where settings want early or late results, which windows of table functions do not have."""
+    if context.batch or all(_delay(context.settings, prefix) is None for prefix in (EARLY_FIRE, LATE_FIRE)):
+        return
+    raise UnsupportedError(
+        "early and late results of a window table function are not supported",
+        hint=f"{_RESET}, or write GROUP BY TUMBLE(time, size)",
+    )
+
+
 def _delay(settings: Mapping[str, str], prefix: str) -> int | None:
     return duration_ms(settings, f"{prefix}.delay") if flag(settings, f"{prefix}.enabled", default=False) else None
 
@@ -272,8 +283,9 @@ def _emitting(
 ) -> LogicalPlan:
     if isinstance(window, Session) or below.changes:
         what = "SESSION" if isinstance(window, Session) else "a window over rows that change"
-        hint = f"reset '{EARLY_FIRE}.enabled' and '{LATE_FIRE}.enabled', or leave EMIT out"
-        raise UnsupportedError(f"early and late results of {what} are not supported", hint=hint)
+        raise UnsupportedError(
+            f"early and late results of {what} are not supported", hint=f"{_RESET}, or leave EMIT out"
+        )
     plan = _unsliced(below) if isinstance(window, Hop) else below
     early_ms, late_ms, lateness_ms = times
     return EmittingAggregate(

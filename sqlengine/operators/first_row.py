@@ -44,16 +44,17 @@ class FirstRowOperator:
         if self._node.ttl_ms:
             self._table.remove(self._table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
         output: Output = []
-        if batch.num_rows:
-            self._keep(batch, output)
+        reached = self._keep(batch, output) if batch.num_rows else np.empty(0, np.int64)
         due = self._table.due(_TIME, batch.watermark)
         if not len(due):
             return [*output, (0, batch.tick(self._node.schema))]
-        return [*output, (0, self._fire(batch, self._table.in_order(due, _TIME)))]
+        return [*output, (0, self._fire(batch, self._table.in_order(due, _TIME), reached))]
 
     def close(self) -> None: ...
 
-    def _keep(self, batch: Batch, output: Output) -> None:
+    def _keep(self, batch: Batch, output: Output) -> IntArray:
+        """Keeps the first rows. The slots of those whose time the watermark had reached when they came: in Flink they go out
+        with the next watermark, and so behind this one."""
         times, valid = milliseconds(batch.column(self._time))
         good = valid & (times >= batch.watermarks())
         if not good.all():
@@ -70,22 +71,25 @@ class FirstRowOperator:
         table.write(slots[better], {n: batch.column(n).take(index) for n in self._rest})
         table.write(slots[better], {_TIME: pa.array(times[better])})
         self._touch(batch, slots[better])
+        return slots[better[times[better] == batch.watermarks()[better]]]
 
     def _touch(self, batch: Batch, slots: IntArray) -> None:
         if self._node.ttl_ms:
             self._table.columns[TOUCHED][slots] = batch.proctime
         self._table.mark(slots)
 
-    def _fire(self, batch: Batch, slots: IntArray) -> Batch:
+    def _fire(self, batch: Batch, slots: IntArray, reached: IntArray) -> Batch:
         table = self._table
-        times = table.columns[_TIME][slots].astype(np.int64)
+        instants = table.columns[_TIME][slots].astype(np.int64) + np.isin(slots, reached)
+        in_order = np.argsort(instants, kind="stable")
+        slots, instants = slots[in_order], instants[in_order]
         columns = {n: table.array(n, slots) for n in self._node.schema.names}
         table.write(slots, {n: pa.nulls(len(slots), c.type) for n, c in columns.items() if n in self._rest})
         table.write(slots, {_TIME: pa.nulls(len(slots), pa.int64())})
         self._touch(batch, slots)
         tick = batch.tick(self._node.schema)
         return replace(
-            tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=batch.watermarks_before(times)
+            tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=batch.watermarks_before(instants)
         )
 
 
