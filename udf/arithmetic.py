@@ -366,11 +366,15 @@ def log10(ctx: KernelContext, value: Values) -> Values:
     3.0
     """
     if isinstance(value, pa.Scalar):
-        return log10(ctx, pa.array([value.as_py()], pa.float64()))[0]
-    numbers = value.fill_null(1.0).to_numpy(zero_copy_only=False)
+        return _logarithms(pa.array([value.as_py()], pa.float64()))[0]
+    return _logarithms(value)
+
+
+def _logarithms(values: pa.Array) -> pa.Array:
+    """To base 10 and, other than Arrow's, as Java's to the last digit."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        logarithms = np.log10(numbers)  # as Java's to the last digit, which Arrow's is not
-    return column_of(logarithms, valid(value, len(value)), pa.float64())
+        found = np.log10(values.fill_null(1.0).to_numpy(zero_copy_only=False))
+    return column_of(found, valid(values, len(values)), pa.float64())
 
 
 @function("EXP", signature=takes(double, result=DOUBLE))

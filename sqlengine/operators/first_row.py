@@ -71,7 +71,8 @@ class FirstRowOperator:
         table.write(slots[better], {n: batch.column(n).take(index) for n in self._rest})
         table.write(slots[better], {_TIME: pa.array(times[better])})
         self._touch(batch, slots[better])
-        return slots[better[times[better] == batch.watermarks()[better]]]
+        reached: IntArray = slots[better[times[better] == batch.watermarks()[better]]]
+        return reached
 
     def _touch(self, batch: Batch, slots: IntArray) -> None:
         if self._node.ttl_ms:
