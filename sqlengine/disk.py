@@ -120,8 +120,11 @@ class MachineDisk:
             return file.read(size)
 
     def map(self, path: Path) -> mmap.mmap:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file = os.open(path, os.O_RDONLY)
+        try:
+            return mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(file)
 
     def names(self, folder: Path) -> list[str]:
         with suppress(FileNotFoundError):

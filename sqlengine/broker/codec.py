@@ -97,8 +97,8 @@ def encode(
     values: Column, keys: Column | None, offsets: IntArray | None = None, timestamps: IntArray | None = None
 ) -> Payload:
     """The payload of `values`; with `offsets` and `timestamps` (both or none) of a compacted batch."""
-    if keys is None and offsets is None and _are_few(values):
-        return _encode_few(values)
+    if offsets is None and _are_few(values) and (keys is None or _are_few(keys)):
+        return _encode_few(values, keys)
     value_array = binary_array(values)
     parts: list[bytes | memoryview] = []
     flags = 0
@@ -110,8 +110,7 @@ def encode(
     key_bytes = 0
     if keys is not None:
         key_array = binary_array(keys)
-        if len(key_array) != len(value_array):
-            raise BrokerError(f"a batch has {len(value_array)} values and {len(key_array)} keys")
+        _check_count(value_array, key_array)
         flags |= _KEYS | (_NULL_KEYS if key_array.null_count else 0)
         key_bytes = _put(parts, key_array)
     body = b"".join(parts)
@@ -169,14 +168,27 @@ def _are_few(values: Column) -> TypeGuard[Sequence[bytes]]:
     return len(values) <= _FEW and not isinstance(values, pa.Array) and None not in values
 
 
-def _encode_few(values: Sequence[bytes]) -> Payload:
+def _encode_few(values: Sequence[bytes], keys: Sequence[bytes] | None) -> Payload:
     """The same without Arrow, which costs more than it saves for a lone value."""
-    ends = array("i", accumulate(map(len, values), initial=0)).tobytes()
-    size = sum(map(len, values))
-    body = b"".join((ends, _PADDING[len(ends) % 8], *values, _PADDING[size % 8]))
+    body = _few(values)
+    if keys is not None:
+        _check_count(values, keys)
+        body += _few(keys)
     if len(body) > MAX_BATCH_BYTES:
         raise _too_large(len(body))
-    return Payload(len(values), 0, size, 0, body)
+    key_bytes = sum(map(len, keys)) if keys is not None else 0
+    return Payload(len(values), 0 if keys is None else _KEYS, sum(map(len, values)), key_bytes, body)
+
+
+def _few(column: Sequence[bytes]) -> bytes:
+    ends = array("i", accumulate(map(len, column), initial=0))
+    size, count = 4 * len(ends), ends[-1]
+    return b"".join((ends.tobytes(), _PADDING[size % 8], *column, _PADDING[count % 8]))
+
+
+def _check_count(values: Column, keys: Column) -> None:
+    if len(keys) != len(values):
+        raise BrokerError(f"a batch has {len(values)} values and {len(keys)} keys")
 
 
 def binary_array(values: Column) -> pa.BinaryArray:

@@ -56,6 +56,7 @@ from sqlengine.durability import Fsync
 from sqlengine.threads import THREADS, Threads
 
 _MAX_WRITER_BYTES = 1000
+_UNFENCED = nullcontext()
 
 
 def system_clock() -> int:
@@ -266,7 +267,7 @@ class EmbeddedBroker:
         if most is not None and known.size + payload.length(b"") > most:
             raise topic_full(topic, known.size, most)
         segments = len(log.segments)
-        with nullcontext() if fence is None else self._coordinator.holding(fence):
+        with _UNFENCED if fence is None else self._coordinator.holding(fence):
             appended = log.append(payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch)
         self._arrivals.notify()
         if len(log.segments) > segments:

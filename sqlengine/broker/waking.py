@@ -15,25 +15,35 @@ class Arrivals:
     def __init__(self) -> None:
         self._condition = threading.Condition(threading.Lock())
         self._count = 0
+        self._waiting = 0
         self._seen = threading.local()
 
     def notify(self) -> None:
         with self._condition:
             self._count += 1
-            self._condition.notify_all()
+            if self._waiting:
+                self._condition.notify_all()
+
+    def _wait(self, came: Callable[[], bool], timeout_s: float) -> bool:
+        """With the condition held."""
+        self._waiting += 1
+        try:
+            return self._condition.wait_for(came, timeout_s)
+        finally:
+            self._waiting -= 1
 
     def wait(self, timeout_s: float) -> bool:
         """False when nothing came since this thread's last call and within `timeout_s`."""
         seen = getattr(self._seen, "count", 0)
         with self._condition:
-            came = self._condition.wait_for(lambda: self._count > seen, timeout_s)
+            came = self._wait(lambda: self._count > seen, timeout_s)
             self._seen.count = self._count
         return came
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
         """The number of appends, once it is not `seen` any more or after that time."""
         with self._condition:
-            self._condition.wait_for(lambda: self._count != seen, timeout_s)
+            self._wait(lambda: self._count != seen, timeout_s)
             return self._count
 
 

@@ -75,7 +75,7 @@ class Operator(Protocol):
 
 def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:
     """What comes of the batches that wait for an operator, by input port: one after the other or, for what can, together."""
-    if isinstance(operator, Gathering) and len(parts) > 1:
+    if len(parts) > 1 and isinstance(operator, Gathering):  # which is slow to ask
         yield operator.gather(parts)
         return
     for port, part in parts:

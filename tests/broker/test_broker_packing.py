@@ -8,12 +8,22 @@ import pyarrow as pa
 import pytest
 
 from sqlengine.broker.base import Broker
+from sqlengine.broker.codec import BINARY, encode
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, TopicFull
 from sqlengine.broker.packing import COMPRESSIONS, Compression
 from sqlengine.broker.reading import Limits
 
 LINES: list[bytes | None] = [b'{"user": "user-%d", "action": "login"}' % (number % 7) for number in range(1000)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 16, 17])
+@pytest.mark.parametrize("keys", [None, LINES[::-1]], ids=["without keys", "with keys"])
+def test_few_records_stand_as_columns_do(count: int, keys: list[bytes | None] | None) -> None:
+    """They are put together without Arrow."""
+    values, beside = LINES[:count], None if keys is None else keys[:count]
+    columns = pa.array(values, BINARY), None if beside is None else pa.array(beside, BINARY)
+    assert encode(values, beside) == encode(*columns)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
