@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.remote import RemoteBroker
 from sqlengine.broker.wire import Served, answer
 
 log = logging.getLogger("sqlengine")
@@ -114,12 +113,6 @@ class NearTransport:
 
     def _gone(self, why: str) -> BrokerUnreachable:
         return BrokerUnreachable(f"the server behind {self._path} is gone", detail=why)
-
-
-def connect_near(path: Path) -> RemoteBroker:
-    """The broker of the server whose `NearServer` is at that path."""
-    transport = NearTransport(path)
-    return RemoteBroker(transport, transport.close)
 
 
 def send(connection: socket.socket, frame: bytes) -> None:

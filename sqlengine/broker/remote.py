@@ -44,6 +44,7 @@ from sqlengine.broker.wire import (
     Lookup,
     OffsetForTime,
     Read,
+    ReadAll,
     Request,
     Shards,
     Sync,
@@ -73,6 +74,7 @@ _SHARDS = msgspec.msgpack.Decoder(list[ShardInfo])
 _APPENDED = msgspec.msgpack.Decoder(Appended)
 _ALL_APPENDED = msgspec.msgpack.Decoder(list[Appended])
 _BATCHES: msgspec.msgpack.Decoder[Batches | None] = msgspec.msgpack.Decoder(Batches | None)
+_ALL_BATCHES: msgspec.msgpack.Decoder[list[Batches | None]] = msgspec.msgpack.Decoder(list[Batches | None])
 _MEMBERSHIP = msgspec.msgpack.Decoder(Membership)
 _GROUPS = msgspec.msgpack.Decoder(list[GroupInfo])
 
@@ -162,9 +164,18 @@ class RemoteBroker:
         max_bytes: int = 8 << 20,
         until: int | None = None,
     ) -> Records | None:
-        limits = Limits(max_records, max_bytes, until)
-        batches = self._ask(Read(topic, shard, offset, max_records, max_bytes, until), _BATCHES)
-        return None if batches is None else records_of(topic, shard, [batches.run()], batches.reached, offset, limits)
+        asked = Read(topic, shard, offset, max_records, max_bytes, until)
+        batches = self._ask(asked, _BATCHES)
+        return None if batches is None else self.opened(asked, batches)
+
+    def read_all(self, reads: tuple[Read, ...]) -> list[Batches | None]:
+        """What several reads give, each to be `opened`. Raises what the first of them raises."""
+        return self._ask(ReadAll(reads), _ALL_BATCHES)
+
+    def opened(self, asked: Read, batches: Batches) -> Records:
+        """The records that a read gave."""
+        limits = Limits(asked.max_records, asked.max_bytes, asked.until)
+        return records_of(asked.topic, asked.shard, [batches.run()], batches.reached, asked.offset, limits)
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
         info = self.topic(topic)

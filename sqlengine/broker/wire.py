@@ -145,6 +145,13 @@ class Read(Request, frozen=True):
         return broker.read_batches(self.topic, self.shard, self.offset, limits)
 
 
+class ReadAll(Request, frozen=True):
+    reads: tuple[Read, ...]
+
+    def answer(self, broker: Served) -> object:
+        return [read.answer(broker) for read in self.reads]
+
+
 class Lookup(Request, frozen=True):
     topic: str
     key: bytes
@@ -279,6 +286,7 @@ AnyRequest: TypeAlias = (
     | Append
     | AppendAll
     | Read
+    | ReadAll
     | Lookup
     | BeginOffset
     | EndOffset

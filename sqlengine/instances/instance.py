@@ -3,11 +3,14 @@ it does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sqlengine.broker.base import Broker
+from parser.errors import SqlError
+from sqlengine.broker.ahead import LookingAhead
 from sqlengine.broker.ownership import Fence
+from sqlengine.broker.remote import RemoteBroker, Transport
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
@@ -20,11 +23,14 @@ from sqlengine.instances.owned import OwnedParts
 from sqlengine.machine import Machine
 from sqlengine.parts.log import parts_topic
 from sqlengine.parts.part import Part, open_part
+from sqlengine.planning import PlannedJob
 from sqlengine.registry import Registry
 from sqlengine.state.stores import CheckpointStores
 
 # An idle instance looks at least so often for changes and parts; data wakes it at once.
 IDLE_S = 0.1
+# Turns that read few rows begin no sooner one after the other: most of what they cost is asking, not rows.
+PACE_S, FEW = 0.025, 4096
 REPORT_MS = 1000
 
 
@@ -45,27 +51,28 @@ class Instance:
     def __init__(
         self,
         place: Place,
-        broker: Broker,
+        server: Transport,
         config: Config,
         machine: Machine,
         factory: OperatorFactory,
         stores: CheckpointStores,
     ) -> None:
         self.place = place
-        self._broker = broker
+        broker, self._broker = RemoteBroker(server), LookingAhead(server)
         self._clock = machine.clock
         self._registry = Registry(broker, config, machine)
         self._reports = Reports(broker, place.graph)
         self._line = machine.threads.line("changes")
         self._host = GraphHost(
-            config, machine, broker, factory, stores, self._registry.fails_on_error, self._failed, self._line.submit,
+            config, machine, self._broker, factory, stores, self._registry.fails_on_error, self._failed, self._line.submit,
             self._registry.memory,
         )  # fmt: skip
+        self._known: dict[str, tuple[int, PlannedJob]] = {}
         self._told: dict[frozenset[str], int] = {}
         self._began = self._reported = machine.clock()
         POOL.join(self, self._on_broken_function)
         self._following = Following(
-            place.name, ControlLog(broker, place.graph), self._line, self._registry.log.refresh, self._tell
+            place.name, ControlLog(self._broker, place.graph), self._line, self._registry.log.refresh, self._tell
         )
         group = parts_topic(place.graph)
         self._count = broker.topic(group).shards
@@ -75,12 +82,16 @@ class Instance:
     def run(self, stopping: Callable[[], bool]) -> None:
         """Until it is told to stop; closes its parts then, and leaves. BrokerUnreachable where the server is gone."""
         while not stopping():
+            began, rows = time.monotonic(), self._rows_in()
             if not self.turn():
                 self._broker.wait_for_data(IDLE_S)
+            if self._rows_in() - rows < FEW:
+                time.sleep(max(0.0, began + PACE_S - time.monotonic()))
         self.close()
 
     def turn(self) -> bool:
         """Gives up and takes up parts, makes changes, steps each part once. False when there was nothing to do."""
+        self._broker.look()
         self._owned.follow()
         self._following.listen(self._owned.parts)
         busy = self._owned.step()
@@ -100,13 +111,25 @@ class Instance:
 
     def _open(self, index: int, fence: Callable[[], Fence]) -> Part:
         """The part, with all changes that the others have made."""
-        part = open_part(self.place.graph, index, self._count, self._host, self._registry.plans_of, fence)
+        self._broker.forget()  # others may have written into its log since
+        part = open_part(self.place.graph, index, self._count, self._host, self._plans, fence)
         try:
             self._following.catch_up(part)
         except BaseException:
             part.abandon()
             raise
         return part
+
+    def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
+        """Parts ask for the same plans one after the other."""
+        known = self._known
+        held = {n: known[n][1] for n, v in jobs.items() if n in known and known[n][0] == v}
+        found = self._registry.plans_of({n: v for n, v in jobs.items() if n not in held})
+        known |= {n: (jobs[n], plan) for n, plan in found.items() if isinstance(plan, PlannedJob)}
+        return found | held
+
+    def _rows_in(self) -> int:
+        return sum(part.runner.progress.rows_in for part in self._owned.parts.values())
 
     # ---- what the server is told -------------------------------------------------------------------------------
 

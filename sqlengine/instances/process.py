@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.near import connect_near
+from sqlengine.broker.near import NearTransport
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.instances.instance import Instance, Place
@@ -76,10 +76,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format=FORMAT)
     sys.setswitchinterval(0.0001)
     keep_for_reuse()
-    broker = connect_near(work.socket)
     try:
         factory = OperatorFactory(THIS.rules(work.config))
-        instance = Instance(work.place, broker, work.config, THIS, factory, THIS.stores(work.config.data / "parts"))
+        instance = Instance(
+            work.place, NearTransport(work.socket), work.config, THIS, factory, THIS.stores(work.config.data / "parts")
+        )
         give_back()
         log.info("instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid())
         instance.run(stopping.is_set)

@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from sqlengine.broker.ahead import LookingAhead
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerUnreachable, TopicNotFound
-from sqlengine.broker.near import NearServer, connect_near
+from sqlengine.broker.near import NearServer, NearTransport
+from sqlengine.broker.remote import RemoteBroker
+from sqlengine.broker.wire import answer
 
 
 def test_threads_ask_at_once_and_learn_that_the_server_is_gone(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     server = NearServer(broker)
-    near = connect_near(server.path)
+    transport = NearTransport(server.path)
+    near = RemoteBroker(transport, transport.close)
     near.create_topic("_own", 4)  # whoever may open the socket may do what the server may
 
     def append(shard: int) -> None:
@@ -35,4 +39,41 @@ def test_threads_ask_at_once_and_learn_that_the_server_is_gone(tmp_path: Path) -
         near.topics()
     assert not server.path.exists()
     near.close()
+    broker.close()
+
+
+def test_what_is_read_again_and_again_comes_with_one_question(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path)
+    questions: list[bytes] = []
+
+    def ask(question: bytes, again: bool) -> bytes:
+        questions.append(question)
+        return answer(broker, question)
+
+    ahead = LookingAhead(ask)
+    broker.create_topic("t", 3)
+    at = [0, 0, 0]
+
+    def read() -> list[bytes]:
+        """What all shards have, and how many questions that took."""
+        found: list[bytes] = []
+        for shard in range(3):
+            records = ahead.read("t", shard, at[shard])
+            if records is not None:
+                found += records.values.to_pylist()
+                at[shard] = records.next_offset
+        return found
+
+    assert read() == []
+    for n in range(4):
+        broker.append("t", n % 3, [b"%d" % n], timestamp_ms=n)
+        questions.clear()
+        ahead.look()
+        broker.append("t", 2, [b"later"], timestamp_ms=n)
+        assert b"%d" % n in read()
+        assert len(questions) == 1
+    ahead.look()
+    broker.append("t", 0, [b"new"], timestamp_ms=9)
+    ahead.forget()
+    assert b"new" in read()
     broker.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError, ServiceError, SqlError
+from sqlengine.broker.wire import answer
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.executors.build import OperatorFactory
@@ -52,7 +53,11 @@ class Led:
         config = config or self.config
         stores = THIS.stores(self.config.data / "parts")
         place = Place(name, SHARED, self.config.session_ms)
-        instance = Instance(place, self.engine.broker, config, THIS, OperatorFactory(config.rules), stores)
+
+        def ask(question: bytes, again: bool) -> bytes:
+            return answer(self.engine.broker, question)
+
+        instance = Instance(place, ask, config, THIS, OperatorFactory(config.rules), stores)
         stopping = self._stopping[name] = threading.Event()
         self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
         self._threads[name].start()
