@@ -97,7 +97,7 @@ class Children:
             pid=child.pid,
             parts=owned or (),
             rows=report.rows_in if report else 0,
-            rows_per_s=round(graph.heard.rate(child.name), 1) if report else 0.0,
+            rows_per_s=round(graph.heard.rate(child.name, self._machine.clock()), 1) if report else 0.0,
             lag=sum(map(self._lag, parts.values())),
             memory=report.memory if report else 0,
             cpu_s=round(report.cpu_s, 2) if report else 0.0,

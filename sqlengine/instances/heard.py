@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from sqlengine.instances.control import Answer, PartReport, Problem, Report
 
+# Who does anything reports every second.
+_FRESH_MS = 3000
+
 
 @dataclass(frozen=True)
 class Totals:
@@ -60,9 +63,11 @@ class Heard:
         with self._lock:
             return dict(self._latest)
 
-    def rate(self, instance: str) -> float:
-        """Rows a second that it read between its last two reports."""
-        return self._rates.get(instance, 0.0)
+    def rate(self, instance: str, now_ms: int) -> float:
+        """Rows a second that it read between its last two reports; 0 where it has nothing to report."""
+        held = self._latest.get(instance)
+        fresh = held is not None and now_ms - held.now_ms <= _FRESH_MS
+        return self._rates.get(instance, 0.0) if fresh else 0.0
 
     def parts(self) -> dict[int, PartReport]:
         """The last report of each part."""

@@ -15,8 +15,8 @@ from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs import GraphHost
-from sqlengine.instances.control import ControlLog, Failed, Reports, Told
-from sqlengine.instances.counting import described
+from sqlengine.instances.control import ControlLog, Failed, PartReport, Reports, Told
+from sqlengine.instances.counting import Count, described
 from sqlengine.instances.following import Following
 from sqlengine.instances.member import Member
 from sqlengine.instances.owned import OwnedParts
@@ -31,7 +31,8 @@ from sqlengine.state.stores import CheckpointStores
 IDLE_S = 0.1
 # Turns that read few rows begin no sooner one after the other: most of what they cost is asking, not rows.
 PACE_S, FEW = 0.025, 4096
-REPORT_MS = 1000
+# It reports so often while it does anything, and so often when it does nothing.
+REPORT_MS, QUIET_MS = 1000, 10_000
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class Instance:
         )  # fmt: skip
         self._known: dict[str, tuple[int, PlannedJob]] = {}
         self._told: dict[frozenset[str], int] = {}
-        self._began = self._reported = machine.clock()
+        self._began = self._looked = machine.clock()
+        self._news: tuple[Count, Mapping[int, PartReport], str | None] | None = None
+        self._news_at = 0
         POOL.join(self, self._on_broken_function)
         self._following = Following(
             place.name, ControlLog(self._broker, place.graph), self._line, self._registry.log.refresh, self._tell
@@ -95,7 +98,7 @@ class Instance:
         self._owned.follow()
         self._following.listen(self._owned.parts)
         busy = self._owned.step()
-        if self._clock() - self._reported >= REPORT_MS:
+        if self._clock() - self._looked >= REPORT_MS:
             self._report()
         return busy
 
@@ -137,10 +140,13 @@ class Instance:
         self._reports.tell(told, self._clock())
 
     def _report(self) -> None:
-        now = self._reported = self._clock()
-        parts = {index: described(held.part) for index, held in self._owned.held.items()}
+        now = self._looked = self._clock()
+        parts = {index: described(part) for index, part in self._owned.parts.items()}
         count = self._owned.done.with_parts(self._owned.parts.values())
-        self._tell(count.report(self.place.name, self._began, now, parts, self._owned.problem))
+        news = (count, parts, self._owned.problem)
+        if news != self._news or now - self._news_at >= QUIET_MS:
+            self._news, self._news_at = news, now
+            self._tell(count.report(self.place.name, self._began, now, parts, self._owned.problem))
 
     def _failed(self, jobs: frozenset[str], reason: str) -> None:
         """Tells of jobs at fault, now and then until they are gone."""
