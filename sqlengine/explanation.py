@@ -19,10 +19,8 @@ from sqlengine.connectors.registry import repeated
 from sqlengine.side_outputs import with_late_rows
 from udf.user import is_user
 
-_REPEATED = (
-    "after a crash, rows of the last epoch may be computed again, with other values of {}, which is not deterministic:\n"
-    "what left before the crash is not taken back"
-)
+_LOGGED = "what {} gives is written down with each epoch, since it is not deterministic: after a crash it is the same"
+_VARYING = "rows that come again may have other values of {}, which is not deterministic"
 _READ_AGAIN = "after a crash, rows since the last checkpoint are processed again (sql serve --delivery at-least-once)"
 _TABLES = "after a crash, rows since the last checkpoint come again to {}"
 _PHASES = (
@@ -55,8 +53,11 @@ def explain_sinks(
     if two:
         parts.append(f"== on Spark, in two phases ==\n{_PHASES}\n" + "\n".join(f"GroupAggregate {n}" for n in two))
     varying, again = varying_functions(plans), repeated(plans)
-    reasons = [_REPEATED.format(", ".join(varying))] * bool(varying) + [_TABLES.format(", ".join(again))] * bool(again)
-    reasons += [_READ_AGAIN] * (not once)
+    if varying and once:
+        parts.append(f"== values that are kept ==\n{_LOGGED.format(', '.join(varying))}")
+    reasons = [_TABLES.format(", ".join(again))] * bool(again)
+    if not once:
+        reasons += [_READ_AGAIN, *([_VARYING.format(", ".join(varying))] if varying else [])]
     if reasons:
         parts.append("== at least once ==\n" + "\n".join(reasons))
     return "\n\n".join(parts)
@@ -73,7 +74,8 @@ def explain_sinks_json(
     merged = merged_with(plans, disabled, graph, job, settings)
     mine = [merged.nodes[i] for i in merged.jobs.get(job, ())]
     return {
-        "at_least_once": varying_functions(plans) + repeated(plans),
+        "at_least_once": repeated(plans),
+        "kept_values_of": varying_functions(plans),
         "steps": [
             [{"step": name, "plan": explain_json(after)} for name, after in steps(plan, disabled=disabled)]
             for plan in plans

@@ -25,7 +25,7 @@ class Position:
     """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by source and shard;
     `jobs`: the running version of each; `stateful`: (node id, birth) of each job's state; `born`: the version that each
     node with tables came with; `began`: the epoch and the offsets with which the reading of each source began; `logged`:
-    whether the epochs behind it are in the epoch log."""
+    whether the epochs behind it are in the epoch log; `answers_offset`: behind what functions had answered."""
 
     graph: str
     epoch: int
@@ -39,6 +39,7 @@ class Position:
     born: dict[str, int] = field(default_factory=dict)
     began: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
     logged: bool = True
+    answers_offset: int = 0
     layout: int = LAYOUT
     format: int = POSITION_FORMAT
 

@@ -19,6 +19,7 @@ from sqlengine.batch import Batch
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Environment, Replacing, Rolling, Sink
 from sqlengine.connectors.registry import open_sink
+from sqlengine.executors.answers import Answers
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
 from sqlengine.executors.letters import LetterSink
@@ -56,7 +57,8 @@ class Progress:
 
 class Outputs:
     """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
-    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on. `shuffle`: what takes rows to other parts of a divided graph."""
+    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on. `answers`: of functions, which are
+    kept before what comes of them leaves. `shuffle`: what takes rows to other parts of a divided graph."""
 
     def __init__(
         self,
@@ -65,6 +67,7 @@ class Outputs:
         fails_on_error: Callable[[str], bool],
         progress: Progress,
         result: Sink | None,
+        answers: Answers,
         shuffle: Sink | None = None,
     ) -> None:
         self.running: dict[str, Sink] = {} if shuffle is None else {OUTGOING: shuffle}
@@ -73,6 +76,7 @@ class Outputs:
         self.fatal: list[RowsFailed] = []
         self._uncommitted: dict[str, Sink] = {}
         self._rolling: dict[str, Rolling] = {}
+        self.answers = answers
         self._environment = environment
         self._letters = letters
         self._fails_on_error = fails_on_error
@@ -159,6 +163,7 @@ class Outputs:
 
     def commit(self, epoch: int) -> None:
         """Makes the epoch's output visible. A full disk stops here once all else is out, and the next step tries again."""
+        self.answers.write()
         full: BrokerFull | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
             try:

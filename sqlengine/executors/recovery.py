@@ -37,12 +37,18 @@ def restore(runner: GraphRunner, position: Position, change: GraphChange) -> Non
         runner.checkpoints.adopt(runner.executor.tables)
     runner.inputs.unstarted = set(position.unstarted)
     runner.epoch, runner.log_offset = position.epoch, position.log_offset
+    runner.answers_offset = position.answers_offset
 
 
 def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChange]) -> int:
     """Repeats the epochs recorded since the checkpoint; gives their number. `change_for` plans job versions."""
-    with runner.whole(), recovering(runner):
-        return sum(_repeat(runner, record, change_for) for record in _recorded(runner))
+    answers = runner.outputs.answers
+    answers.load(runner.answers_offset)
+    try:
+        with runner.whole(), recovering(runner):
+            return sum(_repeat(runner, record, change_for) for record in _recorded(runner))
+    finally:
+        answers.forget()
 
 
 def settle(runner: GraphRunner, *, logged: bool) -> None:
@@ -80,7 +86,8 @@ def _repeat(runner: GraphRunner, recorded: EpochRecord, change_for: Callable[[Gr
             source.began, source.began_epoch = dict(recorded.change.starts.get(name, {})), recorded.epoch
         runner.switch(change)
     elif recorded.replay is not None:
-        runner.process_again(recorded)
+        with runner.outputs.answers.of(recorded.epoch):
+            runner.process_again(recorded)
         runner.outputs.commit(runner.epoch)
     else:
         _repeat_rows(runner, recorded)
@@ -95,5 +102,6 @@ def _repeat_rows(runner: GraphRunner, recorded: EpochRecord) -> None:
     for name, shard in opened:
         inputs.running[name].positions[shard] = 0
     chunks = [chunk for part in recorded.ranges for chunk in inputs.read_again(part)]
-    runner.process(replace(recorded, opened=opened, ended=ended), chunks)
+    with runner.outputs.answers.of(recorded.epoch):
+        runner.process(replace(recorded, opened=opened, ended=ended), chunks)
     runner.outputs.commit(runner.epoch)

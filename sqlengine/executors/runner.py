@@ -17,6 +17,7 @@ from planner.merge import Graph
 from planner.physical import lower
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
 from sqlengine.connectors.base import Chunk, Environment, Sink
+from sqlengine.executors.answers import Answers
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -39,7 +40,7 @@ class Limits:
 
 class GraphRunner:
     """`name` is the graph's id: epochs are numbered for it, and sinks know it as their writer. `log_offset` is behind the
-    record of the last epoch; `jobs` are the versions that run."""
+    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the versions that run."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class GraphRunner:
         self.jobs: dict[str, int] = {}
         self.epoch = 0
         self.log_offset = 0
+        self.answers_offset = 0
         self.log = log
         self.checkpoints = checkpoints
         self.progress = Progress()
@@ -73,6 +75,7 @@ class GraphRunner:
             fails_on_error,
             self.progress,
             result,
+            Answers(environment.broker if log.whole else None, name),
             None if portion is None else portion.shuffle.sink,
         )
         self.broken = False
@@ -168,7 +171,7 @@ class GraphRunner:
         ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
         record = self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)
         self._write(record)
-        with self.whole():
+        with self.whole(), self.outputs.answers.of(record.epoch):
             self.process(record, chunks)
         if self.outputs.fatal and self.outputs.shows_result:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
@@ -194,7 +197,7 @@ class GraphRunner:
         self.complete()
         record = self._record(replay=replay)
         self._write(record)
-        with self.whole():
+        with self.whole(), self.outputs.answers.of(record.epoch):
             self.process_again(record)
         self.outputs.commit(self.epoch)
 
@@ -345,6 +348,7 @@ class GraphRunner:
             born=self.executor.births(),
             began={n: (s.began_epoch, s.began) for n, s in self.inputs.running.items()},
             logged=self.log.whole,
+            answers_offset=self.outputs.answers.end(),
         )
 
     def checkpoint_when_due(self) -> None:

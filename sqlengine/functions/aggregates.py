@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BYTES, DataType
+from sqlengine.functions.answers import run
 from sqlengine.functions.calls import ACCUMULATORS, GROUPS, accumulators
 from sqlengine.functions.host import Ask, Binding, Failure, Take
 from sqlengine.functions.kernels import argument_schema, arguments, errors_of, field_of, shown_rows, spread
-from sqlengine.functions.pool import POOL
 from sqlengine.functions.protocol import batch_blob, read_batch
 from udf.accumulators import Accumulator, Slots
 from udf.user import UserFunction, coerce
@@ -105,7 +105,7 @@ class UserAggregate:
         return [Vector(a) for a in values.flatten()] if self._packed else [Vector(values)]
 
     def _run(self, rows: int, ask: Ask, take: Take) -> list[Failure]:
-        return POOL.host(self._function.content).run(self._binding, rows, ask, take)
+        return run(self._function, self._binding, rows, ask, take)
 
 
 def _read(acc: Accumulator, slots: Slots) -> _Held:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import DataType
+from sqlengine.functions.answers import run
 from sqlengine.functions.host import Binding, Failure
-from sqlengine.functions.pool import POOL
 from sqlengine.functions.protocol import batch_blob, read_batch
 from udf.arrays import valid
 from udf.registry import Kernel, KernelContext
@@ -124,7 +124,7 @@ class ScalarKernel:
         def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
             parts.append((start, read_batch(blobs[0], self._result).column(0)))
 
-        failures = POOL.host(self._function.content).run(self._binding, count, _Slices(batch, count), take)
+        failures = run(self._function, self._binding, count, _Slices(batch, count), take)
         values = spread(parts, count, self._kind)
         if keep is None:
             return Vector(values, errors_of(failures, rows))
@@ -156,9 +156,7 @@ class TableKernel:
             def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
                 found.append((start, read_batch(blobs[0], self._result)))
 
-            failures = POOL.host(self._function.content).run(
-                self._binding, len(places), _Slices(batch, len(places)), take
-            )
+            failures = run(self._function, self._binding, len(places), _Slices(batch, len(places)), take)
         origins = [b.column(0).to_numpy(zero_copy_only=False).astype(np.int64) + start for start, b in found]
         origin = np.concatenate(origins) if origins else np.empty(0, np.int64)
         columns = [

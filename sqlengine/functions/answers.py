@@ -1,0 +1,86 @@
+"""What functions that are not deterministic have answered in an epoch: kept, so that its repetition gives the same.
+
+A request is known by all that it says and by how often it was made, so that the order in which operators ask does not
+count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import pyarrow as pa
+from xxhash import xxh3_128_hexdigest
+
+from sqlengine.functions.host import Ask, Binding, Failure, Take
+from sqlengine.functions.pool import POOL
+from udf.user import UserFunction
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a request: for rows from start to end blobs of Arrow, and the rows that failed, with the reason."""
+
+    request: str
+    parts: tuple[tuple[int, int, tuple[bytes, ...]], ...]
+    failures: tuple[Failure, ...]
+
+
+class EpochAnswers:
+    """The answers of one epoch: `known` ones are given again, `fresh` ones have come now."""
+
+    def __init__(self, known: Sequence[Answer]) -> None:
+        self._known: dict[str, list[Answer]] = {}
+        for answer in known:
+            self._known.setdefault(answer.request, []).append(answer)
+        self._asked: Counter[str] = Counter()
+        self.fresh: list[Answer] = []
+
+    def again(self, request: str) -> Answer | None:
+        """What the next of such requests was answered before."""
+        known, place = self._known.get(request, []), self._asked[request]
+        self._asked[request] += 1
+        return known[place] if place < len(known) else None
+
+
+_now: ContextVar[EpochAnswers | None] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def answering(answers: EpochAnswers) -> Iterator[None]:
+    """Requests of this thread are those of an epoch."""
+    token = _now.set(answers)
+    try:
+        yield
+    finally:
+        _now.reset(token)
+
+
+def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
+    """As `ModuleHost.run`, but what is not deterministic is not asked again in the repetition of an epoch."""
+    host, answers = POOL.host(function.content), _now.get()
+    if function.deterministic or answers is None:
+        return host.run(binding, rows, ask, take)
+    about, blobs = ask(0, rows)
+    request = _digest(function, about, blobs)
+    known = answers.again(request)
+    if known is not None:
+        for start, end, held in known.parts:
+            take(start, end, [pa.py_buffer(b) for b in held])
+        return list(known.failures)
+    parts: list[tuple[int, int, tuple[bytes, ...]]] = []
+
+    def keep(start: int, end: int, given: list[pa.Buffer]) -> None:
+        parts.append((start, end, tuple(bytes(b) for b in given)))
+        take(start, end, given)
+
+    failures = host.run(binding, rows, ask, keep)
+    answers.fresh.append(Answer(request, tuple(parts), tuple(failures)))
+    return failures
+
+
+def _digest(function: UserFunction, about: Mapping[str, object], blobs: Sequence[pa.Buffer]) -> str:
+    words = [function.identity, *(f"{k}={v}" for k, v in sorted(about.items()))]
+    return xxh3_128_hexdigest(b"\0".join([*(w.encode() for w in words), *(bytes(b) for b in blobs)]))

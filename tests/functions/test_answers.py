@@ -1,0 +1,110 @@
+"""What functions that are not deterministic gave is what a repetition after a crash gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from parser.errors import ServiceError
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.connectors.base import Callables
+from sqlengine.executors.answers import ANSWERS, Answers
+from tests.functions.test_python_sinks import EVENTS, Life, table
+from tests.support import eventually
+
+VARYING = """
+import itertools, random
+from collections.abc import Iterator
+
+from sqlengine import udaf, udf, udtf
+
+
+@udf(deterministic=False)
+def roll(x: str) -> float:
+    if x == "never":
+        raise ValueError(random.random())
+    return random.random()
+
+
+@udf
+def same(x: str) -> str:
+    return x
+
+
+@udtf(deterministic=False)
+def rolls(x: str) -> Iterator[float]:
+    yield from (random.random() for _ in range(random.randint(1, 3)))
+
+
+@udaf(deterministic=False)
+class Rolled:
+    def create_accumulator(self) -> list[float]:
+        return []
+
+    def accumulate(self, acc: list[float], x: str) -> None:
+        acc.append(random.random())
+
+    def get_value(self, acc: list[float]) -> float:
+        return sum(acc) + random.random()
+"""
+NAMES = ("roll", "same", "rolls", "Rolled")
+QUERIES = {
+    "scalar": "SELECT roll(host), same(rule) FROM events",
+    "twice": "SELECT roll(host), CAST(roll(host) AS STRING) FROM events WHERE roll(rule) > 0.1",
+    "table": "SELECT r, host FROM events, LATERAL TABLE(rolls(host)) AS t (r)",
+    "aggregate": "SELECT Rolled(host), rule FROM events GROUP BY rule",
+}
+
+
+def die(life: Life) -> None:
+    """Nothing is saved behind the last checkpoint."""
+    life.engine.graph.loop.stop()
+    life.engine.graph.runner.broken = True
+    life.engine.close()
+
+
+def test_a_repetition_gives_the_same(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    (tmp_path / "functions" / "varying.py").write_text(VARYING)
+    life.engine.close()
+    taken: dict[str, list[object]] = {}
+
+    def take(name: str) -> Callables:
+        def rows(batch: pa.RecordBatch) -> None:
+            taken.setdefault(name, []).extend(map(repr, batch.to_pylist()))
+
+        return {name: rows}
+
+    callables = {k: v for name in QUERIES for k, v in take(name).items()}
+    life.opened(callables)
+    life.engine.broker.create_topic("events")
+    life.engine.submit("tables", EVENTS)
+    creates = "".join(f"CREATE TEMPORARY FUNCTION {n} AS 'varying.{n}' LANGUAGE PYTHON;" for n in NAMES)
+    for name, query in QUERIES.items():
+        target = table("x DOUBLE, y STRING", name, "callable")
+        life.engine.submit(name, f"{creates}{target}INSERT INTO target {query}")
+    for first in "abc":
+        life.tell((first, "h1"), ("b", "never"), (first, None))
+    eventually(lambda: life.engine.graph.runner.progress.rows_in >= 9)
+    life.engine.graph.loop.call(lambda: None)
+    before = {name: list(rows) for name, rows in taken.items()}
+    assert before.keys() == QUERIES.keys()
+    die(life)
+    taken.clear()
+    life.opened(callables)
+    try:
+        assert taken == before
+    finally:
+        life.engine.close()
+
+
+def test_records_of_another_format_are_refused(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path, fsync="none", clock=lambda: 0)
+    broker.create_topic(ANSWERS)
+    broker.append(ANSWERS, 0, [b'{"format": 99}'], keys=[b"g"], timestamp_ms=0)
+    Answers(broker, "other").load(0)
+    with pytest.raises(ServiceError, match="has format 99"):
+        Answers(broker, "g").load(0)
+    broker.close()
