@@ -57,7 +57,6 @@ class Group:
     broker: EmbeddedBroker
     parts: int = 3
     rows_per_read: int = 2
-    fails: bool = True
     pre_aggregate: bool = True
     now: int = START
     open: dict[int, Part] = field(default_factory=dict)
@@ -77,7 +76,7 @@ class Group:
             self.broker,
             OperatorFactory(),
             self.stores,
-            lambda job, version: self.fails,
+            lambda job, version: False,
             on_failure,
             lambda work, *rest: work(*rest),
             MemoryLimits(),

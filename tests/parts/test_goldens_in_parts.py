@@ -64,12 +64,12 @@ class Divided:
                 why = next((w for s in sinks if (w := why_not_divided(s))), None)
                 if why is not None:
                     raise ValueError(why)
-                expected = self._undivided(Group(broker, fails=statement.fails), sinks)
+                expected = self._undivided(Group(broker), sinks)
             except (ValueError, SqlError, AssertionError) as error:
                 self.left_out[str(error)[:60]] += 1
                 return
             chance = Random(shards)
-            group = Group(broker, fails=statement.fails)
+            group = Group(broker)
             group.start()
             group.submit(PlannedJob("job", tuple(_renamed(s) for s in sinks)))
             group.run(chance, unrest=0.15)
