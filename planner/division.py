@@ -11,9 +11,6 @@ from typing import Final
 
 from parser.types import Schema
 from planner.logical import (
-    GlobalAggregate,
-    GroupAggregate,
-    LocalAggregate,
     LogicalPlan,
     LookupJoin,
     Scan,
@@ -28,7 +25,6 @@ from planner.logical import (
 from planner.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.rule_sets import RulesPlan
 from planner.scalar import Call, walk
-from planner.two_phases import splits
 
 # The id of the scan of what other parts send, and of the sink of what goes to them.
 INCOMING: Final = "shuffle:in"
@@ -55,10 +51,9 @@ class Share:
 WHOLE: Final = Share()
 
 
-def divide(plan: PhysicalPlan, share: Share, topic: str, *, pre_aggregate: bool = True) -> PhysicalPlan:
-    """The plan of one part. `topic`: over which parts exchange rows. With `pre_aggregate` an aggregate whose rows can be
-    put together before they cross is cut in two; its state is the same either way."""
-    return _Division(plan, share, topic, pre_aggregate).finish()
+def divide(plan: PhysicalPlan, share: Share, topic: str) -> PhysicalPlan:
+    """The plan of one part. `topic`: over which parts exchange rows."""
+    return _Division(plan, share, topic).finish()
 
 
 def with_times(inherited: Mapping[str, str], plan: PhysicalPlan) -> dict[str, str]:
@@ -111,8 +106,8 @@ def without_keys(plan: LogicalPlan | RulesPlan) -> bool:
 
 
 class _Division:
-    def __init__(self, plan: PhysicalPlan, share: Share, topic: str, pre_aggregate: bool) -> None:
-        self.plan, self.share, self.topic, self.pre_aggregate = plan, share, topic, pre_aggregate
+    def __init__(self, plan: PhysicalPlan, share: Share, topic: str) -> None:
+        self.plan, self.share, self.topic = plan, share, topic
         self.nodes: dict[str, PhysicalNode] = {}
         self.crossings: list[str] = []
 
@@ -160,17 +155,8 @@ class _Division:
     def _cross(self, source: PhysicalNode, target: PhysicalNode, port: int) -> Edge:
         name = f"{target.id}.{port}"
         self.crossings.append(name)
-        first = _out(name)
-        if self.pre_aggregate and isinstance(target.plan, GroupAggregate) and splits(target.plan, "AUTO"):
-            whole = _in_two(target.plan)
-            target = replace(target, plan=whole)
-            self._put(target)
-            edges = {0: (Edge(first),)}
-            first = f"local:{target.id}"
-            source = PhysicalNode(first, whole.local, whole.local.schema.names, edges, target.jobs, target.rank)
-            self._put(source)
         self._put_ends(name, source, target, port)
-        return Edge(first)
+        return Edge(_out(name))
 
     def _put_ends(self, name: str, source: PhysicalNode, target: PhysicalNode, port: int) -> None:
         """Where rows of a crossing leave for other parts, and where they come from them."""
@@ -191,11 +177,6 @@ def _out(crossing: str) -> str:
 
 def _into(crossing: str) -> str:
     return _INTO + crossing
-
-
-def _in_two(plan: GroupAggregate) -> GlobalAggregate:
-    local = LocalAggregate(plan.input, plan.keys, plan.aggregates)
-    return GlobalAggregate(local, plan.keys, plan.aggregates, plan.always, ttl_ms=plan.ttl_ms)
 
 
 def _crossing_rows(source: PhysicalNode, target: PhysicalNode, port: int) -> tuple[LogicalPlan, Schema]:

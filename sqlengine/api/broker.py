@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 from sqlengine.api.server import THREADS
 from sqlengine.broker.quota import Rates
 from sqlengine.broker.remote import PATH
-from sqlengine.broker.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, answer, appends_of
+from sqlengine.broker.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, Trim, answer, appends_of
 from sqlengine.topic_access import COMMANDS, refuse_system, refuse_used
 
 # Of the threads that answer requests, so many may wait for data.
@@ -33,7 +33,7 @@ def broker_blueprint(
         """What the system writes is not written by others, and a topic in use stays."""
         appends = appends_of(asked)
         named = {a.topic for a in appends}
-        if isinstance(asked, AlterTopic | CreateTopic | DeleteTopic):
+        if isinstance(asked, AlterTopic | CreateTopic | DeleteTopic | Trim):
             named.add(asked.topic)
         for topic in named - {COMMANDS}:
             refuse_system(topic)

@@ -261,6 +261,9 @@ class Broker(Protocol):
     def apply_retention(self) -> None:
         """Removes what the topics' retention allows to remove. To be called now and then."""
 
+    def trim(self, topic: str, shard: int, before: int) -> None:
+        """Removes whole segments all of whose records stand before that offset: nobody reads them again."""
+
     def sync(self) -> None:
         """Returns when everything appended so far is on disk, in every fsync mode."""
 

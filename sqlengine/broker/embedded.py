@@ -379,6 +379,9 @@ class EmbeddedBroker:
         if limits != (None, None):
             retention.apply_retention(log, self._clock(), *limits)
 
+    def trim(self, topic: str, shard: int, before: int) -> None:
+        retention.trim(self._log(topic, shard), before)
+
     def _all(self) -> list[Topic]:
         with self._definitions:
             return list(self._topics.values())

@@ -49,6 +49,7 @@ from sqlengine.broker.wire import (
     Shards,
     Sync,
     Topics,
+    Trim,
     Wait,
     appends_of,
 )
@@ -227,6 +228,9 @@ class RemoteBroker:
 
     def apply_retention(self) -> None:
         self._do(ApplyRetention())
+
+    def trim(self, topic: str, shard: int, before: int) -> None:
+        self._do(Trim(topic, shard, before))
 
     def sync(self) -> None:
         self._do(Sync())

@@ -22,3 +22,12 @@ def apply_retention(log: ShardLog, now_ms: int, retention_ms: int | None, retent
             count += 1
         if count:
             log.drop(count)
+
+
+def trim(log: ShardLog, before: int) -> None:
+    """Removes segments all of whose records stand before an offset."""
+    with log.maintenance:
+        segments = log.segments
+        count = sum(following.base <= before for following in segments[1:])
+        if count:
+            log.drop(count)

@@ -263,6 +263,15 @@ class ApplyRetention(Request, frozen=True):
         broker.apply_retention()
 
 
+class Trim(Request, frozen=True):
+    topic: str
+    shard: int
+    before: int
+
+    def answer(self, broker: Served) -> None:
+        broker.trim(self.topic, self.shard, self.before)
+
+
 class Sync(Request, frozen=True):
     def answer(self, broker: Served) -> None:
         broker.sync()
@@ -281,6 +290,7 @@ AnyRequest: TypeAlias = (
     | AlterTopic
     | DeleteTopic
     | Topics
+    | Trim
     | GetTopic
     | Shards
     | Append

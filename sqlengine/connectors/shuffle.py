@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from parser.errors import ServiceError
 from planner.division import Share
@@ -17,8 +17,6 @@ from sqlengine.broker.base import Addition, Broker, Records
 from sqlengine.broker.packing import Compression
 from sqlengine.connectors.base import Chunk
 from sqlengine.parcels import Stamp, decode_stamp, encode_stamp
-
-_RETENTION_BYTES: Final = 4 << 30
 
 
 def shuffle_topic(graph: str) -> str:
@@ -31,15 +29,20 @@ class Shuffle:
 
     def __init__(self, broker: Broker, graph: str, share: Share, compression: Compression = "lz4") -> None:
         self.topic = shuffle_topic(graph)
-        made = broker.create_topic(self.topic, share.parts, retention_bytes=_RETENTION_BYTES, if_not_exists=True)
+        made = broker.create_topic(self.topic, share.parts, if_not_exists=True)
         if made.shards != share.parts:
             raise ServiceError(
                 f"graph '{graph}' has {made.shards} parts, not {share.parts}",
                 hint="the number of parts is fixed when a graph is made",
             )
         self.version = 0
+        self._broker, self._index = broker, share.index
         self.source = ShuffleSource(self, broker, share)
         self.sink = ShuffleSink(self, broker, f"{graph}-{share.index}", share, compression)
+
+    def forget(self, before: int) -> None:
+        """What stands before that offset of the part's shard is in a checkpoint."""
+        self._broker.trim(self.topic, self._index, before)
 
 
 class ShuffleSource:

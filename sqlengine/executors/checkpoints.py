@@ -77,6 +77,12 @@ class Checkpoints:
         self.restored = {}
 
     @property
+    def stored(self) -> Position | None:
+        """Where the last checkpoint stood that is in the store."""
+        stored = self._writer.stored
+        return None if stored is None else msgspec.convert(stored, Position)
+
+    @property
     def stored_epoch(self) -> int:
         """Of the last checkpoint that is in the store; 0 where there is none."""
         stored = self._writer.stored

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from planner.division import Share, divide
+from planner.division import INCOMING, Share, divide
 from planner.physical import PhysicalPlan
 from sqlengine.connectors.shuffle import Shuffle
+from sqlengine.executors.checkpoints import Position
 from sqlengine.executors.epochs import EpochLog
+
+
+class PartEpochs(EpochLog, Protocol):
+    """The log of one part alone."""
+
+    def forget(self, before: int) -> None:
+        """What stands before that offset is needed no more."""
 
 
 @dataclass(frozen=True)
 class Portion:
-    """The share of the part, how it reaches the others, and its epoch log. `pre_aggregate`: rows are put together before they cross, where
-    they can be."""
+    """The share of the part, how it reaches the others, and its epoch log."""
 
     share: Share
     shuffle: Shuffle
-    log: EpochLog
-    pre_aggregate: bool = True
+    log: PartEpochs
 
     def of(self, plan: PhysicalPlan) -> PhysicalPlan:
         """The plan of the part."""
-        return divide(plan, self.share, self.shuffle.topic, pre_aggregate=self.pre_aggregate)
+        return divide(plan, self.share, self.shuffle.topic)
+
+    def forget(self, stored: Position) -> None:
+        """Lets go of what a checkpoint has made needless: epochs before it, and what was sent to the part."""
+        self.log.forget(stored.log_offset)
+        for at in stored.positions.get(INCOMING, {}).values():
+            self.shuffle.forget(at)

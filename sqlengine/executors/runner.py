@@ -365,6 +365,8 @@ class GraphRunner:
             write(self.position(), self.executor.tables, self._clock())
             for source in self.inputs.running.values():
                 source.source.passed(source.positions)
+            if self._portion is not None and self.checkpoints.stored is not None:
+                self._portion.forget(self.checkpoints.stored)
 
     def close(self) -> None:
         self.inputs.close()

@@ -24,7 +24,7 @@ def parts_topic(graph: str) -> str:
 def create_parts(broker: Broker, graph: str, parts: int) -> str:
     """Makes the topic, or finds it. ServiceError where the graph has another number of parts, which is fixed."""
     topic = parts_topic(graph)
-    made = broker.create_topic(topic, parts, retention_bytes=1 << 30, if_not_exists=True)
+    made = broker.create_topic(topic, parts, if_not_exists=True)
     if made.shards != parts:
         raise ServiceError(
             f"graph '{graph}' has {made.shards} parts, not {parts}",
@@ -57,6 +57,10 @@ class PartLog:
             self.lost = True
             raise
         return done.next_offset
+
+    def forget(self, before: int) -> None:
+        """What stands before that offset is in a checkpoint."""
+        self._broker.trim(self._topic, self._index, before)
 
     def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
         offset = max(offset, self._broker.begin_offset(self._topic, self._index))

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
+from parser.errors import SqlError
 from planner.division import Share
 from planner.merge import Graph
+from planner.two_phases import in_two_phases
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.portion import Portion
@@ -26,6 +29,11 @@ log = logging.getLogger("sqlengine.parts")
 def part_name(graph: str, index: int) -> str:
     """Of its checkpoints, and as a writer of topics."""
     return f"{graph}-{index}"
+
+
+def in_parts(plan: PlannedJob) -> PlannedJob:
+    """The job with rows put together before they cross, where they can be and its settings want it."""
+    return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
 
 
 class Part:
@@ -59,7 +67,7 @@ class Part:
     ) -> GraphChange:
         """Makes a change ready beside the stream. All parts must have made theirs ready before one switches. SqlError
         leaves everything as it was; a change that does not come is to be abandoned (`GraphChange.abandon`)."""
-        return self.graph.change(graph, plans, jobs, renamed)
+        return self.graph.change(graph, {n: in_parts(p) for n, p in plans.items()}, jobs, renamed)
 
     def switch(self, change: GraphChange) -> None:
         """Puts it in place between two epochs of this part. Until all parts have done so, those that have wait with what
@@ -86,13 +94,16 @@ def open_part(
     fence: Fencing,
     *,
     without: Faults | None = None,
-    pre_aggregate: bool = True,
 ) -> Part:
     """Part `index` of `parts` of the graph of that name, recovered from its checkpoint and its log. ServiceError where the
     graph was made with another number of parts."""
     name, share = part_name(graph, index), Share(index, parts)
     epochs = PartLog(host.broker, create_parts(host.broker, graph, parts), index, fence)
-    portion = Portion(share, Shuffle(host.broker, graph, share), epochs, pre_aggregate)
-    part = Part(name, index, open_graph(name, host, plan_of, without, portion), epochs)
+    portion = Portion(share, Shuffle(host.broker, graph, share), epochs)
+
+    def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
+        return {n: in_parts(p) if isinstance(p, PlannedJob) else p for n, p in plan_of(jobs).items()}
+
+    part = Part(name, index, open_graph(name, host, plans, without, portion), epochs)
     log.info("%s: NewSplit, goes on behind epoch %d", name, part.runner.epoch)
     return part

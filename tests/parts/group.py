@@ -57,7 +57,6 @@ class Group:
     broker: EmbeddedBroker
     parts: int = 3
     rows_per_read: int = 2
-    pre_aggregate: bool = True
     now: int = START
     open: dict[int, Part] = field(default_factory=dict)
     plans: dict[tuple[str, int], PlannedJob] = field(default_factory=dict)
@@ -90,7 +89,7 @@ class Group:
             self.open_part(index, fence)
 
     def open_part(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Part:
-        part = open_part("g", index, self.parts, self.host(), self.plan_of, fence, pre_aggregate=self.pre_aggregate)
+        part = open_part("g", index, self.parts, self.host(), self.plan_of, fence)
         self.open[index] = part
         return part
 
