@@ -33,7 +33,7 @@ from sqlengine.graphs import GraphHost, RunningGraph
 from sqlengine.handovers import Handovers
 from sqlengine.instances.children import Children
 from sqlengine.isolation import Isolation
-from sqlengine.jobs import Job, JobLog, JobState, JobVersion, Origin
+from sqlengine.jobs import MAIN, Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.machine import THIS, Machine
 from sqlengine.moving import Moves
 from sqlengine.planning import BoundJob, JobText, bind_job
@@ -265,9 +265,11 @@ class Engine:
         bound = self._bound(name)
         graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
         text = explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
-        if self.instances is None:
+        job = self.job(name)
+        if self.instances is None and job.graph == MAIN:
             return text
-        return f"{text}\n\n== where it runs ==\n{self._fleet.where(name, bound.plans)}"
+        where = f"in graph '{job.graph}': {job.reason}" if job.reason else self._fleet.where(name, bound.plans)
+        return f"{text}\n\n== where it runs ==\n{where}"
 
     def explain_json(self, name: str) -> Json:
         """The same for programs."""

@@ -16,6 +16,7 @@ from sqlengine.fleet import Fleet
 from sqlengine.graphs import NotTogether, RunningGraph
 from sqlengine.isolation_settings import Limits, group_of, limits_in
 from sqlengine.jobs import MAIN, Cause, Job, JobState
+from sqlengine.loop import Turns
 from sqlengine.moving import Moves
 from sqlengine.registry import Registry
 from sqlengine.threads import Repeated, Threads
@@ -52,6 +53,7 @@ class Isolation:
         self._limits: dict[tuple[str, int], Limits] = {}
         self._trouble_at: dict[str, float] = {}
         self._times: dict[str, int] = {}  # how often each job was taken out
+        self._turns = Turns()
         self._repeated: Repeated | None = None
         self._looking: Future[None] | None = None
 
@@ -82,6 +84,7 @@ class Isolation:
         graphs = [g for g in self._fleet.graphs.values() if not g.divided and not g.runner.broken]
         self._gauges = {g.name: self._gauge(g) for g in graphs}
         for graph in graphs:
+            graph.loop.turns = self._turns if self._catches_up(graph) else None
             troubles = list(self._gauges[graph.name].look(now, self._limits_of))
             self._trouble_at |= dict.fromkeys((t.job for t in troubles), now)
             self._take_out(graph, troubles)
@@ -92,6 +95,12 @@ class Isolation:
     def _gauge(self, graph: RunningGraph) -> Gauge:
         held = self._gauges.get(graph.name)
         return held if held is not None and held.graph is graph else Gauge(graph)
+
+    def _catches_up(self, graph: RunningGraph) -> bool:
+        if graph.name == MAIN or group_of(graph.name) is not None:
+            return False
+        jobs = self._registry.log.jobs
+        return all(jobs[n].cause is Cause.NONE for n in list(graph.runner.jobs) if n in jobs)
 
     def _limits_of(self, name: str) -> Limits:
         job = self._registry.job(name)

@@ -23,10 +23,27 @@ log = logging.getLogger("sqlengine.loop")
 # How long an idle graph sleeps before it looks for changes; data wakes it at once.
 IDLE_S = 0.005
 FULL_DISK_S = 0.5
+# Whoever wants something of a graph that catches up waits no longer for its rest.
+_LONGEST_REST_S = 0.1
+
+
+class Turns:
+    """What graphs share that catch up with others: one of them reads at a time, and rests then as long as it has read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def take(self, step: Callable[[], bool]) -> tuple[bool, float]:
+        """Does a step when it is its turn; what the step gives, and how long to rest, in s."""
+        with self._lock:
+            began = time.perf_counter()
+            busy = step()
+            return busy, min(time.perf_counter() - began, _LONGEST_REST_S) if busy else 0.0
 
 
 class GraphLoop:
-    """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it must not block)."""
+    """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it must not block).
+    `turns`: those that it takes with others, if it does."""
 
     def __init__(
         self,
@@ -38,13 +55,14 @@ class GraphLoop:
         self.runner = runner
         self.problem: str | None = None
         self.broken = False
+        self.turns: Turns | None = None
         self._broker = broker
         self._on_failure = on_failure
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._door = threading.Lock()
         self._open = True
-        self._pause_s = 0.0
+        self._pause_s = self._tired_s = 0.0
         self._threads = threads
         self._thread = threads.thread(f"graph-{runner.name}", self)
 
@@ -100,6 +118,9 @@ class GraphLoop:
                     collected = time.monotonic()
                 if not busy:
                     self._rest()
+                elif self._tired_s:
+                    self._stopping.wait(self._tired_s)
+                    self._tired_s = 0.0
         finally:
             self.shut()
 
@@ -112,7 +133,10 @@ class GraphLoop:
     def turn(self) -> bool:
         """Does what others want between two epochs, then an epoch. False when there was nothing to do."""
         self._serve()
-        return self._step()
+        if self.turns is None:
+            return self._step()
+        busy, self._tired_s = self.turns.take(self._step)
+        return busy
 
     def _rest(self) -> None:
         pause, self._pause_s = self._pause_s, 0.0

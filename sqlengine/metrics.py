@@ -12,7 +12,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from sqlengine import expressions
 from sqlengine.engine import Engine
 from sqlengine.executors.embedded import RunningNode
+from sqlengine.fleet import SHARED
 from sqlengine.graphs import RunningGraph
+from sqlengine.jobs import MAIN, JobState
 from sqlengine.memory import resident_bytes
 from sqlengine.operators.rules import RulesOperator
 
@@ -31,6 +33,7 @@ class EngineCollector:
         yield self._sinks()
         yield self._jobs()
         yield self._job_rows()
+        yield self._isolated()
         yield from self._operators()
         yield from self._rules()
         yield self._plans()
@@ -60,6 +63,15 @@ class EngineCollector:
         family = GaugeMetricFamily("sqlengine_jobs", "Jobs by state", labels=["state"])
         for state, number in Counter(j.state.value for j in self._engine.jobs()).items():
             family.add_metric([state], number)
+        return family
+
+    def _isolated(self) -> Metric:
+        family = GaugeMetricFamily(
+            "sqlengine_isolated_jobs", "Jobs outside the shared graph, by cause", labels=["cause"]
+        )
+        outside = (j for j in self._engine.jobs() if j.state is JobState.RUNNING and j.graph not in (MAIN, SHARED))
+        for cause, number in Counter(j.cause.value or "catching up" for j in outside).items():
+            family.add_metric([cause], number)
         return family
 
     def _job_rows(self) -> Metric:

@@ -107,10 +107,9 @@ class Moves:
         return f"{job.name}@{job.version}-{self._registry.clock()}-{self._fleet.log_end}"
 
     def _move(self, job: Job, target: RunningGraph, cause: Cause, reason: str | None, patience_s: float | None) -> None:
-        source = self._fleet.of(job.name)
-        if not self._fleet.runs(job.name) or source is target or source.divided or target.divided:
-            why = "it runs in parts" if source.divided or target.divided else "it does not run elsewhere"
-            raise JobError(f"job '{job.name}' cannot go to graph '{target.name}'", detail=why)
+        source = self._fleet.here(job.name, "a move")
+        if not self._fleet.runs(job.name) or source is target:
+            raise JobError(f"job '{job.name}' cannot go to graph '{target.name}'", detail="it does not run elsewhere")
         handover = self._own(job)
         change = PendingChange(
             {job.name: job.version}, {job.name: target.name}, handover=handover, cause=cause, reason=reason

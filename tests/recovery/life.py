@@ -28,7 +28,7 @@ from sqlengine.durability import Checkpoints, Fsync
 from sqlengine.engine import Engine
 from sqlengine.executors.savepoint_files import Savepoint
 from sqlengine.graphs import RunningGraph
-from sqlengine.jobs import JobState, Origin
+from sqlengine.jobs import MAIN, JobState, Origin
 from sqlengine.machine import THIS
 from sqlengine.planning import JobText, PlannedJob, plan_jobs
 from tests.recovery import workload
@@ -203,12 +203,18 @@ class Crew:
 
     def _operate(self) -> None:
         """One change of a job, or of a place."""
-        match self._random.choice(("save", "save", "replace", "rename", "roll back", "move")):
+        match self._random.choice(("save", "save", "replace", "rename", "roll back", "move", *["isolate"] * 3)):
             case "save":
                 name = self._random.choice(workload.SAVED)
                 self._engine.save_job(name, stop=self._random.random() < 0.8)
                 time.sleep(self._random.uniform(0.0, 0.03))
                 go_on(self._engine, name)
+            case "isolate":
+                name = self._random.choice(workload.ISOLATED)
+                if self._engine.job(name).graph == MAIN:
+                    self._engine.isolate(name)
+                else:
+                    self._engine.merge(name)
             case "replace":
                 name = self._random.choice(list(workload.REPLACED))
                 text = workload.REPLACED[name].format(self._random.randint(1, 99))

@@ -39,6 +39,7 @@ POINTS = {
     "retention": "an old segment is removed",
     "new segment": "a topic goes on in another file",
     "hot change": "the job log is written",
+    "handover": "what a job has is written down that goes to another graph, or removed",
     "savepoint": "a savepoint is written, named or removed",
     "rebalance": "the shards of a group are shared out anew",
     "group commit": "members of a group commit offsets",
@@ -51,9 +52,9 @@ POINTS = {
 _NAMES = tuple(POINTS)
 _BY_TOPIC = {
     "events": "append", "orders": "append", "_epochs": "record", "_jobs": "hot change", "_groups": "rebalance",
-    "_offsets": "group commit", "_checkpoints": "topic checkpoint", "_dead_letters": "dead letter",
+    "_offsets": "group commit", "_checkpoints": "topic checkpoint", "_dead_letters": "dead letter", "_handovers": "handover",
 }  # fmt: skip
-_COMPACTED = ("_jobs", "_offsets", "_groups", "_checkpoints", "counts", "kept")
+_COMPACTED = ("_jobs", "_offsets", "_groups", "_checkpoints", "_handovers", "counts", "kept")
 _OF_SEGMENTS = {"sync": "sync", "truncate": "recovery"}
 
 

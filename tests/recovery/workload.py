@@ -112,7 +112,12 @@ GROUP BY command, window_start, window_end""",
 }
 # Topics whose shards are moved to other folders.
 MOVED = {"totals": 1, "paid": 2, "events": 1}
-# Jobs that are stopped with a savepoint and go on from it; that are replaced while they run.
+# Jobs that go from one graph to another, alone in what they write; that are stopped with a savepoint and go on from it;
+# that are replaced while they run.
+ISOLATED = (
+    "window", "session", "match", "chained", "by_host", "seen", "join", "paid", "tick", "drawn", "tail", "archive", "saved",
+    "kept",
+)  # fmt: skip
 SAVED = ("saved", "window", "match")
 REPLACED = {"hot": HOT, "kept": KEPT}
 # The paths by where they end: who takes them, and what must hold of what comes out.

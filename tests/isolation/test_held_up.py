@@ -1,0 +1,82 @@
+"""In a server that runs: what one job takes long for, the others do not wait for."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+from sqlengine.jobs import MAIN, Cause
+from tests.support import eventually
+
+TABLES = """
+CREATE TABLE events (id BIGINT, host STRING) WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE alerts (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
+CREATE TABLE bad (n BIGINT) WITH ('connector' = 'topic', 'topic' = 'bad', 'format' = 'json');
+CREATE TABLE seen (id BIGINT)
+WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' = 'seen', 'sink.max-retries' = '100');
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with closing(sqlite3.connect(tmp_path / "app.db")) as database:
+        database.execute("CREATE TABLE seen (id BIGINT)")
+    engine = Engine(Config(data=tmp_path / "data"))
+    for topic in ("events", "alerts", "bad"):
+        engine.broker.create_topic(topic)
+    engine.submit("tables", TABLES.replace("{folder}", str(tmp_path)))
+    engine.submit("rule", "INSERT INTO alerts SELECT id FROM events")
+    engine.start()
+    yield engine
+    engine.close()
+
+
+def append(engine: Engine, start: int, end: int) -> None:
+    lines = [json.dumps({"id": i, "host": f"h{i % 3}"}).encode() for i in range(start, end)]
+    engine.broker.append("events", 0, lines, timestamp_ms=0)
+
+
+def alerts(engine: Engine) -> list[int]:
+    found: list[int] = []
+    while (records := engine.broker.read("alerts", 0, len(found))) is not None:
+        found += [json.loads(v)["id"] for v in records.values.to_pylist()]
+    return found
+
+
+def test_a_sink_whose_database_is_locked_holds_up_its_own_job_alone(engine: Engine, tmp_path: Path) -> None:
+    engine.submit("slow", "SET 'job.isolation.commit-time' = '50 ms'; INSERT INTO seen SELECT id FROM events")
+    number = 0
+
+    def append_one() -> None:
+        nonlocal number
+        append(engine, number, number + 1)
+        number += 1
+
+    with closing(sqlite3.connect(tmp_path / "app.db", isolation_level=None)) as other:
+
+        def written() -> list[int]:
+            return [i for (i,) in other.execute("SELECT id FROM seen ORDER BY rowid")]
+
+        while engine.job("slow").graph == MAIN:
+            other.execute("BEGIN IMMEDIATE")
+            append_one()
+            time.sleep(0.5)  # so long the sink waits, if it has come to it; else it does so in the next round
+            other.execute("COMMIT")
+            eventually(lambda: written() == list(range(number)), "the sink goes on")
+        assert engine.job("slow").cause is Cause.SINK
+        other.execute("BEGIN IMMEDIATE")
+        there = number
+        for _ in range(5):
+            append_one()
+            eventually(lambda: alerts(engine) == list(range(number)), "the others go on while the sink waits")
+        assert written() == list(range(there))
+        other.execute("COMMIT")
+        eventually(lambda: written() == list(range(number)), "the sink goes on")
