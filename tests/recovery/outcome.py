@@ -160,9 +160,10 @@ def lake(folder: Path) -> Lines:
 
 
 def _letters(lines: Lines) -> list[tuple[object, ...]]:
-    found = [tuple(json.loads(x)[k] for k in ("source", "shard", "offset", "payload")) for x in lines]
+    """Each once from each graph that has read the table."""
+    found = [tuple(json.loads(x)[k] for k in ("source", "shard", "offset", "payload", "graph")) for x in lines]
     assert len(found) == len(set(found)), "a dead letter was doubled"
-    return sorted(found)
+    return sorted({letter[:-1] for letter in found})
 
 
 def _tables(file: Path) -> dict[str, object]:
