@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from tests.restores.running import Report
-from tests.sql.golden import scripts
+from tests.sql.golden import Script, scripts
 from tests.support import ROOT
 
 PAGE: Final = ROOT / "docs" / "restores.md"
 STREAMING: Final = tuple(s for s in scripts() if s.mode == "streaming")
-# By script, as they are run in this process.
+# By script, as they are run, by whatever process.
 DONE: dict[str, Report] = {}
+# Under this name a test tells what it has covered.
+COVERED: Final = "covered"
+# The name of a script, what was done, and what was left out and why.
+Told: TypeAlias = tuple[str, dict[str, int], list[tuple[str, str, int]]]
 
 _COLUMNS: Final = {
     "statements": "statements",
@@ -33,9 +37,23 @@ Every streaming statement of the golden scripts (`tests/sql`) is run again: kill
 epoch log (a read takes 1 row, about 10 times with a checkpoint each; then 3 rows, behind every epoch, and epochs are \
 repeated, some of them after a part of the sinks had their rows), in several instances whose buckets move from batch to batch, and over tables whose \
 lines are dealt to three shards in two ways. After a restore the rows of every epoch are the same, in order; instances and \
-shards leave the same rows in the end. `pytest tests/restores -m ""` does it, and with `--update` it writes this page.
+shards leave the same rows in the end. `pytest tests/restores -m "" -n 2` does it, and with `--update` it writes this page.
 
 """
+
+
+def told(script: Script, report: Report) -> Told:
+    """A report as it goes from process to process."""
+    return script.name, dict(report.done), [(*what, count) for what, count in report.left_out.items()]
+
+
+def hear(told: Told) -> None:
+    name, done, left_out = told
+    DONE[name] = Report(Counter(done), Counter({(what, why): count for what, why, count in left_out}))
+
+
+def complete() -> bool:
+    return DONE.keys() == {s.name for s in STREAMING}
 
 
 def together(reports: Iterable[Report]) -> Report:

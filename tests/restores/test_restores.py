@@ -3,11 +3,12 @@ in other orders; see running.py."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.restores.covered import DONE, PAGE, STREAMING, page, together
+from tests.restores.covered import COVERED, DONE, STREAMING, complete, together, told
 from tests.restores.running import thorough
 from tests.sql.golden import Script
 
@@ -19,19 +20,16 @@ EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark
 
 
 @pytest.mark.parametrize("script", EACH)
-def test_the_same_rows_again(script: Script, tmp_path: Path) -> None:
+def test_the_same_rows_again(script: Script, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     report = thorough(script, tmp_path / "run")
-    DONE[script.name] = report
+    record_property(COVERED, told(script, report))
     assert not report.failures, "\n".join(report.failures)
 
 
 @pytest.mark.slow
-def test_little_is_left_out(update: bool) -> None:
-    """Where all scripts have been run: `--update` writes down what they covered."""
-    if DONE.keys() != {s.name for s in STREAMING}:
-        pytest.skip("not all golden scripts have been run again")
-    if update:
-        PAGE.write_text(page(DONE))
+def test_little_is_left_out() -> None:
+    if not complete():
+        pytest.skip("not all golden scripts have been run again in this process")
     done = together(DONE.values()).done
     assert done["restored"] > 0.9 * done["statements"]
     assert done["in instances"] > 0.5 * done["with state"]
