@@ -60,7 +60,7 @@ class SessionAggregateOperator:
         return [*output, (0, batch.tick(self._node.schema))]
 
     def timer(self) -> int | None:
-        return self._clock.timer(self._sessions.table.earliest(FIRES))
+        return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
 
     def close(self) -> None: ...
 
@@ -128,7 +128,7 @@ class SessionAssignOperator:
         return output
 
     def timer(self) -> int | None:
-        return self._clock.timer(self._sessions.table.earliest(FIRES))
+        return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
 
     def close(self) -> None: ...
 

@@ -65,7 +65,7 @@ class WindowAggregateOperator:
         return output
 
     def timer(self) -> int | None:
-        return self._clock.timer(self._table.earliest(_FIRES))
+        return self._clock.timer(lambda: self._table.earliest(_FIRES))
 
     def close(self) -> None: ...
 

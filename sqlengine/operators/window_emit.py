@@ -64,7 +64,7 @@ class EmittingAggregateOperator:
 
     def timer(self) -> int | None:
         waiting = self._table.earliest(_TIMER)
-        times = [t for t in (waiting, self._clock.timer(self._table.earliest(_FIRES))) if t is not None and t < _NEVER]
+        times = [t for t in (waiting, self._clock.timer(lambda: self._table.earliest(_FIRES))) if t is not None and t < _NEVER]
         return min(times, default=None)
 
     def close(self) -> None: ...

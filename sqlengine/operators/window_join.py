@@ -69,7 +69,7 @@ class WindowJoinOperator:
             yield 0, batch.tick(self._node.schema)
 
     def timer(self) -> int | None:
-        return self._clock.timer(*(side.earliest() for side in self._sides))
+        return self._clock.timer(*(side.earliest for side in self._sides))
 
     def close(self) -> None: ...
 

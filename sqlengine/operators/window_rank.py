@@ -45,7 +45,7 @@ class WindowRankOperator:
         return [*output, (0, batch.tick(self._node.schema))]
 
     def timer(self) -> int | None:
-        return self._clock.timer(self._rows.earliest())
+        return self._clock.timer(self._rows.earliest)
 
     def close(self) -> None: ...
 

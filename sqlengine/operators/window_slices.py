@@ -84,7 +84,7 @@ class SlicedAggregateOperator:
         return [*output, (0, batch.tick(self._node.schema))]
 
     def timer(self) -> int | None:
-        return self._clock.timer(self._table.earliest(_FIRES))
+        return self._clock.timer(lambda: self._table.earliest(_FIRES))
 
     def close(self) -> None: ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from parser.types import DataType, Root
@@ -33,10 +35,10 @@ class WindowClock:
         """The last instant that has passed behind the batch."""
         return batch.proctime - 1 if self.proctime else batch.watermark
 
-    def timer(self, *fires: int | None) -> int | None:
-        """The processing time at which the first of these windows is over."""
-        waiting = [f + 1 for f in fires if f is not None] if self.proctime else []
-        return min(waiting, default=None)
+    def timer(self, *earliest: Callable[[], int | None]) -> int | None:
+        """The processing time at which the first window is over; what tells of windows is asked for no other time."""
+        waiting = [ask() for ask in earliest] if self.proctime else []
+        return min((fires + 1 for fires in waiting if fires is not None), default=None)
 
     def before(self, batch: Batch) -> IntArray:
         """The last instant that had passed before each row; by processing time no row is late."""

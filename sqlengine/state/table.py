@@ -211,10 +211,10 @@ class KeyedTable:
         """The least value of a column that `due` could be asked for; None where no row has one."""
         timers = self._timed(column)
         while (end := timers.first_end()) is not None:
-            slots = self._schedule(column, timers.take(end - 1))
-            times = self.columns[column][slots].astype(np.int64, copy=False)
-            if len(times) and (least := int(times.min())) < end:  # else all have moved on to later buckets
+            times = self.columns[column][self._present(column, timers.first())].astype(np.int64, copy=False)
+            if (least := int(times.min(initial=end))) < end:
                 return least
+            self._schedule(column, timers.take(end - 1))  # all have gone or moved on to later buckets
         return None
 
     def changes(self, since: int) -> Changes:
@@ -330,11 +330,14 @@ class KeyedTable:
 
     def _schedule(self, name: str, slots: IntArray) -> IntArray:
         """Puts the slots into the index of the column by their values of now; those that are there and not NULL."""
-        slots = slots[self._alive[slots]]
-        if name + "?" in self.columns:
-            slots = slots[self._valid(name)[slots]]
+        slots = self._present(name, slots)
         self._timers[name].put(slots, self.columns[name][slots].astype(np.int64, copy=False))
         return slots
+
+    def _present(self, name: str, slots: IntArray) -> IntArray:
+        """Those of the slots that are there, and not NULL in the column."""
+        slots = slots[self._alive[slots]]
+        return slots[self._valid(name)[slots]] if name + "?" in self.columns else slots
 
     def _write(self, column: Column, slots: IntArray, array: pa.Array) -> None:
         values, valid = to_numpy(column.type, array)

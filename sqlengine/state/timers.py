@@ -52,6 +52,13 @@ class Timers:
         """The end of the first bucket that has slots: those of others are due then or later."""
         return (self._heap[0] + 1) << _SHIFT if self._heap else None
 
+    def first(self) -> IntArray:
+        """The slots of the first bucket, where there is one; they stay there. Some may have gone or moved on."""
+        parts = self._buckets[self._heap[0]]
+        if len(parts) > 1:
+            parts[:] = [np.concatenate(parts)]
+        return parts[0]
+
     def _add(self, bucket: int, slots: IntArray) -> None:
         if bucket not in self._buckets:
             self._buckets[bucket] = []
