@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from xxhash import xxh64_hexdigest
 
 from parser.types import DataType
 from planner.catalog import Table
@@ -111,6 +112,12 @@ class Environment:
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     share: Share = WHOLE
     once: bool = True
+
+
+def writer_of(graph: str, table: Table, *definition: str) -> str:
+    """The writer of a graph's rows to one table: others of the graph that go to the same place have epochs of their own."""
+    text = "\0".join([*table.name, str(table.physical), *definition])
+    return f"{graph}/{xxh64_hexdigest(text.encode())}"
 
 
 class Connector(Protocol):

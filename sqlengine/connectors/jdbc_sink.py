@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xxhash import xxh64_hexdigest
-
 from parser.errors import ExecutionError
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.errors import BrokerFull
+from sqlengine.connectors.base import writer_of
 from sqlengine.connectors.jdbc_dialects import Account, Connection, Cursor, Dialect, Value, dialect_of
 from sqlengine.connectors.jdbc_values import written
 
@@ -36,8 +35,7 @@ class JdbcSink:
         retries = options["sink.max-retries"]
         assert isinstance(retries, int)
         self._retries = retries
-        definition = "\0".join([*table.name, str(table.physical), url, name])
-        self._writer = f"{writer[:200]}/{xxh64_hexdigest(definition.encode())}"
+        self._writer = writer_of(writer[:200], table, url, name)
         self._pending: list[tuple[Row, bool]] = []
         self._connection: Connection | None = None
         self._last = self._prepare()

@@ -63,9 +63,8 @@ class EmittingAggregateOperator:
         return [*output, (0, result or batch.tick(self._node.schema))]
 
     def timer(self) -> int | None:
-        waiting = self._table.earliest(_TIMER)
-        times = [t for t in (waiting, self._clock.timer(lambda: self._table.earliest(_FIRES))) if t is not None and t < _NEVER]
-        return min(times, default=None)
+        waiting = (self._table.earliest(_TIMER), self._clock.timer(lambda: self._table.earliest(_FIRES)))
+        return min((time for time in waiting if time is not None and time < _NEVER), default=None)
 
     def close(self) -> None: ...
 
