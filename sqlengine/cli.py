@@ -124,6 +124,10 @@ def cli() -> None:
     help="Folder on another disk to which shards of topics may be moved; may be repeated.",
 )  # fmt: skip
 @click.option(
+    "--savepoints", multiple=True, type=click.Path(path_type=Path),
+    help="Folder in which savepoints may be, besides DATA/savepoints; may be repeated.",
+)  # fmt: skip
+@click.option(
     "--memory-limit", type=SIZE, help="State of all jobs, such as 512MB: above it the largest job is stopped."
 )
 @click.option(
@@ -150,6 +154,7 @@ def serve(
     batch_size: int,
     client_rate: int | None,
     volumes: tuple[Path, ...],
+    savepoints: tuple[Path, ...],
     memory_limit: int | None,
     isolation: bool,
 ) -> None:
@@ -179,6 +184,7 @@ def serve(
         rows_per_read=batch_size,
         client_rate=client_rate or None,
         volumes=volumes,
+        savepoints=savepoints,
         memory_limit=memory_limit or None,
         isolation=isolation,
     )

@@ -24,6 +24,7 @@ class Config:
     `plan_cache`: keep plans of texts on disk, for the next start;
     `client_rate`: bytes a second that a client may append to topics (None: any); `volumes`: folders on other disks to which
     shards of topics may be moved;
+    `savepoints`: folders besides DATA/savepoints in which savepoints may be;
     `memory_limit`: bytes of state that all jobs together may hold (None: as much as there is);
     `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
     `instances`: processes that run jobs in parts (0: all runs in this one), how many `parts` there are (fixed when the graph
@@ -55,6 +56,7 @@ class Config:
     plan_cache: bool = True
     client_rate: int | None = None
     volumes: tuple[Path, ...] = ()
+    savepoints: tuple[Path, ...] = ()
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
 

@@ -14,8 +14,8 @@ import msgspec
 from parser.errors import JobError, ServiceError, SqlError
 from planner.division import why_not_divided
 from planner.logical import LogicalPlan, Scan, Sink
-from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import open_source
+from sqlengine.connectors.base import Environment, Forgetting
+from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.savepoints import Restoration
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
@@ -134,6 +134,20 @@ class Fleet:
         except SqlError:
             stores.remove(name)
             raise
+
+    def gone(self, scan: Scan, positions: Mapping[str, int]) -> str | None:
+        """Why a table cannot be read on from where a savepoint was made; None where it can."""
+        source = open_scan(scan, Environment(self._host.broker, self._host.machine.clock, "savepoint"))
+        try:
+            there = set(source.shards())
+            for shard, offset in positions.items():
+                if shard not in there:
+                    return f"'{shard}' is not there any more"
+                if isinstance(source, Forgetting) and (reason := source.gone(shard, offset)) is not None:
+                    return reason
+        finally:
+            source.close()
+        return None
 
     def reopen(self, graph: RunningGraph, without: Faults) -> None:
         """Recovers a graph that stands still from what is on disk, without jobs that are at fault."""

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from parser.errors import JobError
+from planner.logical import Scan
 from planner.settings import flag
 from planner.takeover import policy_of
 from sqlengine.config import Config
@@ -65,7 +66,22 @@ class Savepoints:
         savepoint = files.read(self._disk, self.locate(path))
         unclaimed = any(flag(plan.settings, k, default=False) for k in UNCLAIMED)
         factory = self._fleet.main.executor.factory
-        return restoration(self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed)
+        found = restoration(self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed)
+        self._check_readable(found)
+        return found
+
+    def _check_readable(self, found: Restoration) -> None:
+        """JobError where records are gone that come behind the savepoint."""
+        for node in found.graph.in_order:
+            if not isinstance(node.plan, Scan) or node.id not in found.positions or node.id in found.ended:
+                continue
+            reason = self._fleet.gone(node.plan, found.positions[node.id])
+            if reason is not None:
+                raise JobError(
+                    f"table '{node.plan.table.display}' cannot be read on from savepoint '{found.savepoint.path}'",
+                    detail=reason,
+                    hint="start the job without it, or from a newer one ('sql savepoint list')",
+                )
 
     def all(self, folder: str | None = None) -> list[Savepoint | JobError]:
         """Those in a folder, the default one unless it is given, oldest first; an error for each that cannot be read."""
@@ -95,7 +111,7 @@ class Savepoints:
         if not path.strip():
             raise JobError("the name of the savepoint is empty", hint="'sql savepoint list' shows those there are")
         given = _local(path)
-        return given if given.is_absolute() or len(given.parts) > 1 else self._folder({}, None) / given
+        return self._allowed(given if given.is_absolute() or len(given.parts) > 1 else self._folder({}, None) / given)
 
     def _new(self, job: Job, folder: str | None, savepoint: Savepoint) -> Path:
         """A folder that is not there yet."""
@@ -109,8 +125,24 @@ class Savepoints:
         """The folder for savepoints: given, by the job's settings, the server's, or below the data folder."""
         for found in (given, *(s.get(k) for s in (settings, self._config.settings) for k in FOLDERS)):
             if found:
-                return _local(found).absolute()
+                return self._allowed(_local(found).absolute())
+        return self._own
+
+    @property
+    def _own(self) -> Path:
         return (self._config.data / "savepoints").absolute()
+
+    def _allowed(self, path: Path) -> Path:
+        """The path, which a request names, or the text of a job: only where savepoints may be, links followed."""
+        configured = [_local(f) for k in FOLDERS if (f := self._config.settings.get(k))]
+        roots = [r.resolve() for r in (self._own, *self._config.savepoints, *configured)]
+        if not any(path.resolve().is_relative_to(root) for root in roots):
+            raise JobError(
+                f"'{path}' is not in a folder for savepoints",
+                detail="these are " + ", ".join(f"'{r}'" for r in roots),
+                hint="start the server with --savepoints DIR to allow another one",
+            )
+        return path
 
 
 def path_in(settings: Mapping[str, str]) -> str | None:

@@ -7,7 +7,8 @@ ServiceError
     ├── OffsetOutOfRange   records were removed, or never existed
     ├── Fenced             who acts is no owner (any more): nothing was done
     ├── BrokerFull         no space: nothing was written, the same append works once there is space
-    │   └── TopicFull      the topic holds as much as it may: the same append works once something is removed
+    │   ├── TopicFull      the topic holds as much as it may: the same append works once something is removed
+    │   └── TargetBusy     another holds a lock on what is written to: the same works once it is gone
     ├── TooFast            a client sends more than it may: nothing was done, the same works after `retry_ms`
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
@@ -53,6 +54,10 @@ class BrokerFull(BrokerError):
 
 
 class TopicFull(BrokerFull):
+    pass
+
+
+class TargetBusy(BrokerFull):
     pass
 
 

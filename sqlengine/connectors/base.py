@@ -185,6 +185,14 @@ class Pruning(Protocol):
 
 
 @runtime_checkable
+class Forgetting(Protocol):
+    """What a source has besides whose records may be gone."""
+
+    def gone(self, shard: str, offset: int) -> str | None:
+        """Why records from `offset` on are not all there any more; None where they are."""
+
+
+@runtime_checkable
 class Reloaded(Protocol):
     """What a connector has besides that can read a table again."""
 

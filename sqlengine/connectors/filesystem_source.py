@@ -92,6 +92,11 @@ class FileSource:
         }
         return Chunk(shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata)
 
+    def gone(self, shard: str, offset: int) -> str | None:
+        """See `Forgetting`."""
+        size = self._files.status(shard).st_size
+        return None if offset <= size else f"file '{shard}' has {size} bytes, {offset} were read before"
+
     def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def close(self) -> None: ...

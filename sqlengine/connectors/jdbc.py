@@ -63,7 +63,7 @@ class JdbcConnector:
         check_types(table, table.physical)
         if table.metadata:
             raise UnsupportedError(f"table '{table.display}' has metadata columns, a database has none")
-        return JdbcSink(table, _account(table), options_of(table), environment.writer)
+        return JdbcSink(table, _account(table), options_of(table), environment.writer, environment.clock)
 
 
 def _account(table: Table) -> Account:

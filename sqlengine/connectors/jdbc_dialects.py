@@ -12,10 +12,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from parser.errors import ExecutionError, OptionError, ServiceError, SqlError
 from parser.types import DataType
-from sqlengine.broker.errors import BrokerFull
+from sqlengine.broker.errors import BrokerFull, TargetBusy
 
 Value = str | int | float | bytes | None
-BUSY_S = 5  # how long to wait for another's lock
+BUSY_S = 5  # how long to wait for another's lock, or for a connection
 
 
 class Cursor(Protocol):
@@ -46,7 +46,8 @@ class Account:
 
 @dataclass(frozen=True)
 class Dialect:
-    """`quote` stands around names, `mark` for a value; `begin` opens a transaction that writes; `text` is the type of a
+    """`quote` stands around names, `mark` for a value; `begin` opens a transaction that writes, `hurry` lets
+    statements wait for a lock no longer than a moment; `text` is the type of a
     text that can be a key, `on_conflict` what an INSERT of a key that is there does: the columns of the key, and the
     others. `connect` takes the URL behind 'jdbc:' and raises one of `errors`, as all statements do."""
 
@@ -54,12 +55,14 @@ class Dialect:
     quote: str
     mark: str
     begin: str
+    hurry: str
     text: str
     lock: str
     on_conflict: Callable[[Sequence[str], Sequence[str]], str]
     connect: Callable[[str, Account], Connection]
     errors: Callable[[], type[Exception]]
     full: Callable[[Exception], bool]
+    busy: Callable[[Exception], bool]
 
     def quoted(self, name: str) -> str:
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
@@ -82,7 +85,12 @@ class Dialect:
             raise ExecutionError(f"cannot open the {self.name} database '{shown(url)}'", detail=_words(error)) from None
 
     def failed(self, table: str, error: Exception) -> SqlError:
-        """What an error of a statement means: BrokerFull where there is no space, else ExecutionError."""
+        """What an error of a statement means: BrokerFull where there is no space, TargetBusy where another holds a lock, else
+        ExecutionError."""
+        if self.busy(error):
+            hint = "the rows are kept and written once the lock is gone"
+            message = f"table '{table}' of the {self.name} database is locked by another"
+            return TargetBusy(message, detail=_words(error), hint=hint)
         if self.full(error):
             hint = "free disk space; the rows are kept and written then"
             return BrokerFull(f"no space to write to table '{table}' of the {self.name} database", hint=hint)
@@ -175,23 +183,27 @@ _SQLITE = Dialect(
     quote="`",  # in double quotes a name that is no column would be a text
     mark="?",
     begin="BEGIN IMMEDIATE",
+    hurry="PRAGMA busy_timeout = 200",
     text="TEXT",
     lock="",
     on_conflict=_sqlite_conflict,
     connect=_sqlite,
     errors=lambda: sqlite3.Error,
     full=lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL,
+    busy=lambda error: getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
 )
 _MYSQL = Dialect(
     name="MySQL",
     quote="`",
     mark="%s",
     begin="START TRANSACTION",
+    hurry="SET SESSION innodb_lock_wait_timeout = 1",  # its least
     text="VARCHAR(255)",
     lock=" FOR UPDATE",
     on_conflict=_mysql_conflict,
     connect=_mysql,
     errors=lambda: _driver().Error,
     full=lambda error: error.args[:1] in ((1021,), (1114,)),  # the disk, the table
+    busy=lambda error: error.args[:1] in ((1205,), (1213,)),  # a lock, a deadlock
 )
 _DIALECTS: Mapping[str, Dialect] = {"jdbc:sqlite:": _SQLITE, "jdbc:mysql://": _MYSQL, "jdbc:mariadb://": _MYSQL}

@@ -6,26 +6,30 @@ of each key in the epoch is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final
 
-from parser.errors import ExecutionError
+from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
-from sqlengine.broker.errors import BrokerFull
+from sqlengine.broker.errors import BrokerFull, TargetBusy
 from sqlengine.connectors.base import writer_of
 from sqlengine.connectors.jdbc_dialects import Account, Connection, Cursor, Dialect, Value, dialect_of
 from sqlengine.connectors.jdbc_values import written
 
 Row = tuple[Value, ...]
+_PATIENCE_MS: Final = 5_000
 
 
 class JdbcSink:
-    """One writer of one table. A connection that was lost is opened again, as often as 'sink.max-retries' says."""
+    """One writer of one table. A connection that was lost is opened again, as often as 'sink.max-retries' says. For another's
+    lock nobody waits here: the epoch is tried again later, for 5 s as often as that."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, table: Table, account: Account, options: Mapping[str, object], writer: str) -> None:
+    def __init__(
+        self, table: Table, account: Account, options: Mapping[str, object], writer: str, clock: Callable[[], int]
+    ) -> None:
         url, name = str(options["url"]), str(options["table-name"])
         self._dialect = dialect_of(url)
         self._url, self._account, self._table = url, account, name
@@ -35,6 +39,8 @@ class JdbcSink:
         retries = options["sink.max-retries"]
         assert isinstance(retries, int)
         self._retries = retries
+        self._clock = clock
+        self._locked_since: int | None = None
         self._writer = writer_of(writer[:200], table, url, name)
         self._pending: list[tuple[Row, bool]] = []
         self._connection: Connection | None = None
@@ -80,7 +86,8 @@ class JdbcSink:
         self._pending += zip(zip(*columns, strict=True), goes, strict=True)
 
     def commit(self, epoch: int) -> int:
-        """See `Sink`. BrokerFull where the database has no space: the rows stay, and the epoch is tried again."""
+        """See `Sink`. BrokerFull where the database has no space, or is locked: the rows stay, and the epoch is tried
+        again."""
         if not self._pending:
             return 0
         for attempt in range(self._retries + 1):
@@ -89,17 +96,31 @@ class JdbcSink:
             except self._dialect.errors() as error:
                 self.close()
                 found = self._dialect.failed(self._table, error)
+                if isinstance(found, TargetBusy):
+                    raise self._locked(found) from None
                 if attempt == self._retries or isinstance(found, BrokerFull):
                     raise found from None
             else:
+                self._locked_since = None
                 count = len(self._pending) if done else 0
                 self._pending, self._last = [], epoch
                 return count
         raise AssertionError("unreachable")
 
+    def _locked(self, found: TargetBusy) -> SqlError:
+        """To be tried again, unless that was done long enough."""
+        now = self._clock()
+        self._locked_since = now if self._locked_since is None else self._locked_since
+        if now - self._locked_since < (self._retries + 1) * _PATIENCE_MS:
+            return found
+        return ExecutionError(
+            found.message, detail=found.detail, hint="end what holds the lock, and start the job again"
+        )
+
     def _transaction(self, epoch: int) -> bool:
         """Writes the epoch; False where it is there already."""
         cursor = self._open().cursor()
+        cursor.execute(self._dialect.hurry)  # a graph waits with it
         cursor.execute(self._dialect.begin)
         last = self._last_epoch(cursor)
         if last is not None and last >= epoch:

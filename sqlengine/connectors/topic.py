@@ -182,6 +182,14 @@ class TopicSource:
             columns = {key: column.filter(present) for key, column in columns.items()}
         return Chunk(shard, start, records.next_offset, len(values), values, offsets=offsets, metadata=columns)
 
+    def gone(self, shard: str, offset: int) -> str | None:
+        """See `Forgetting`."""
+        begin, end = (at(self._topic, int(shard)) for at in (self._broker.begin_offset, self._broker.end_offset))
+        if begin <= offset <= end:
+            return None
+        place = f"offset {offset} of shard {shard} is to be read, and topic '{self._topic}'"
+        return f"{place} begins at {begin} by now" if offset < begin else f"{place} ends at {end}: it was made anew"
+
     def passed(self, positions: Mapping[str, int]) -> None:
         """Commits the offsets for the group, if the table names one."""
         if isinstance(self._group, str):

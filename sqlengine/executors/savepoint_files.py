@@ -105,7 +105,7 @@ def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoi
         disk.make_folder(scratch)
         operations = tuple(_write_operation(disk, scratch, n, o, rows) for n, o in enumerate(savepoint.operations))
         done = replace(savepoint, operations=operations)
-        write_file(disk, scratch / METADATA, msgspec.json.format(msgspec.json.encode(done)))
+        write_file(disk, scratch / METADATA, _sealed(msgspec.json.format(msgspec.json.encode(done))))
         disk.sync_folder(scratch)
         disk.rename(scratch, folder)
         disk.sync_folder(folder.parent)
@@ -124,6 +124,8 @@ def read(disk: Disk, folder: Path) -> Savepoint:
         raise JobError(
             f"savepoint '{folder}' does not exist", detail=str(error), hint="'sql savepoint list' shows those there are"
         ) from None
+    if _is_broken(data):
+        raise _damaged(folder, f"'{METADATA}' is not as it was written")
     number = _format_of(folder, data)
     if number != FORMAT:
         raise JobError(
@@ -134,6 +136,20 @@ def read(disk: Disk, folder: Path) -> Savepoint:
         return replace(msgspec.json.decode(data, type=Savepoint), path=str(folder))
     except msgspec.MsgspecError as error:
         raise _damaged(folder, str(error)) from None
+
+
+_SEAL: Final = b'{\n  "checksum": '
+
+
+def _sealed(text: bytes) -> bytes:
+    """A JSON object with the checksum of all that it says as its first entry."""
+    return _SEAL + b"%d,\n" % crc32(text) + text.removeprefix(b"{\n")
+
+
+def _is_broken(data: bytes) -> bool:
+    """Whether the checksum says that. Savepoints of before have none."""
+    number, _, rest = data.removeprefix(_SEAL).partition(b",\n")
+    return data.startswith(_SEAL) and number != b"%d" % crc32(b"{\n" + rest)
 
 
 def unreadable(savepoint: Savepoint) -> JobError | None:

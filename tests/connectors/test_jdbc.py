@@ -30,11 +30,11 @@ from parser.types import (
 )  # fmt: skip
 from parser.types import time as time_type
 from sqlengine.batch import Batch, RowKind, from_pydict
-from sqlengine.broker.errors import BrokerFull
+from sqlengine.broker.errors import BrokerFull, TargetBusy
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.registry import open_sink, open_source
 from tests.connectors.databases import Database, mariadb, sqlite
-from tests.connectors.tables import SCHEMA, environment, table
+from tests.connectors.tables import SCHEMA, Clock, environment, table
 
 INSERT, UB, UA, DELETE = (int(k) for k in RowKind)
 KEY = ("id",)
@@ -171,15 +171,21 @@ def test_a_table_that_changed_under_a_reader_is_told(database: Database) -> None
         open_source(database.table("events"), environment()).read(before, 0, max_rows=1)
 
 
-def test_a_lock_is_an_error_of_the_job_and_the_rows_stay(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlengine.connectors.jdbc_dialects.BUSY_S", 1)
-    target = open_sink(database.table("events", retries=1), environment())
+def test_a_lock_is_not_waited_for_here_and_the_rows_stay(database: Database) -> None:
+    clock = Clock(0)
+    target = open_sink(database.table("events", retries=1), environment(clock=clock))
     other = database.connect()
     other.cursor().execute(database.dialect.begin)
     other.cursor().execute("DELETE FROM sqlengine_epochs")
     other.cursor().execute("INSERT INTO sqlengine_epochs VALUES ('another', 1)")
-    with pytest.raises(ExecutionError, match=r"refused table 'events' \(.*[lL]ock"):
+    with pytest.raises(TargetBusy, match=r"table 'events' of the .* database is locked by another"):
         write(target, 1, (INSERT, 1, "a"))
+    clock.now = 9_999
+    with pytest.raises(TargetBusy):
+        target.commit(1)
+    clock.now = 10_000
+    with pytest.raises(ExecutionError, match="is locked by another"):
+        target.commit(1)
     other.rollback()
     assert target.commit(1) == 1
     assert database.rows("events") == [(1, "a")]

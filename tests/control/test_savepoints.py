@@ -180,6 +180,41 @@ WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');""" + COUNT.
     engine.close()
 
 
+def test_what_was_changed_by_hand_is_damaged(engine: Engine) -> None:
+    engine.submit("a", COUNT.format(0))
+    feed(engine, 3)
+    path = stopped(engine, "a")
+    metadata = Path(path) / "_metadata"
+    metadata.write_bytes(metadata.read_bytes().replace(b'"0": 1', b'"0": 0'))
+    with pytest.raises(JobError, match="is damaged"):
+        engine.start_job("a", path)
+    engine.close()
+
+
+def test_records_that_are_gone_are_told(engine: Engine) -> None:
+    engine.submit("a", COUNT.format(0))
+    feed(engine, 3)
+    path = stopped(engine, "a")
+    engine.broker.delete_topic("events")
+    engine.broker.create_topic("events")
+    with pytest.raises(JobError, match=r"table 'events' cannot be read on from savepoint .*topic 'events' ends at 0"):
+        engine.start_job("a", path)
+    assert engine.start_job("a").status == "started"
+    engine.close()
+
+
+def test_a_savepoint_outside_its_folders_is_refused(engine: Engine, tmp_path: Path) -> None:
+    engine.submit("a", COUNT.format(0))
+    feed(engine, 3)
+    for folder in ("/tmp", str(tmp_path / "data" / "savepoints" / ".." / "..")):
+        with pytest.raises(JobError, match="is not in a folder for savepoints"):
+            engine.save_job("a", folder)
+        with pytest.raises(JobError, match="is not in a folder for savepoints"):
+            engine.savepoints.delete(folder + "/x")
+    assert engine.job("a").state is JobState.RUNNING
+    engine.close()
+
+
 def test_an_empty_name_of_a_savepoint_is_no_start_without_one(engine: Engine) -> None:
     engine.submit("a", COUNT.format(0))
     stopped(engine, "a")

@@ -24,7 +24,7 @@ GROUP BY window_start, window_end
 
 def open_engine(folder: Path, shards: int = 1) -> Engine:
     """An engine with the topics `events` and `out`. It writes a checkpoint when it is closed or told to, and else none."""
-    engine = Engine(Config(data=folder / "data", checkpoint_ms=1 << 60))
+    engine = Engine(Config(data=folder / "data", checkpoint_ms=1 << 60, savepoints=(folder / "kept",)))
     engine.broker.create_topic("events", shards, if_not_exists=True)
     engine.broker.create_topic("out", if_not_exists=True)
     return engine
