@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlengine.broker.base import Broker, Records
 from sqlengine.broker.embedded import system_clock
-from sqlengine.broker.errors import Fenced, OffsetOutOfRange
+from sqlengine.broker.errors import Fenced, NameTaken, OffsetOutOfRange
 from sqlengine.broker.ownership import SESSION_MS, Membership
 
 Start = Literal["earliest", "latest"]
@@ -18,7 +18,8 @@ class Consumer:
     shard then. `start`: where a shard begins for which the group has committed nothing. `member` is a name that no other
     process of the group has. `clock` gives ms.
 
-    It must poll more often than every `session_ms`, or others take its shards."""
+    It must poll more often than every `session_ms`, or others take its shards. Where another process has joined under its
+    name, `poll` and `commit` raise NameTaken from then on: two that joined anew by turns would both get nothing done."""
 
     def __init__(
         self,
@@ -70,6 +71,8 @@ class Consumer:
                 raise Fenced(f"shards of topic {self._topic!r} went to other members of group {known.group!r}")
             offsets = {shard: self._positions[shard] for shard in self._given}
             self._broker.commit(known.group, self._topic, offsets, fence=known.fence(self._topic, *offsets))
+        except NameTaken:
+            raise
         except Fenced:
             self._join()
             raise
@@ -92,6 +95,9 @@ class Consumer:
         known = self._membership
         try:
             self._take(self._broker.heartbeat(known.group, known.member, known.generation))
+        except NameTaken:
+            self._positions = {}
+            raise
         except Fenced:
             given = self._given
             self._join()

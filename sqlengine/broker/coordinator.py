@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from sqlengine.broker.errors import BrokerError, Fenced, TopicNotFound
+from sqlengine.broker.errors import BrokerError, Fenced, NameTaken, TopicNotFound
 from sqlengine.broker.ownership import Fence, MemberInfo, Membership, Place, share
 
 TOPIC = "_groups"
@@ -275,7 +275,8 @@ def _check(state: Group, fence: Fence, claims: Sequence[Place]) -> None:
             hint="join again, and go on from the committed offsets",
         )
     if fence.generation < member.joined or fence.generation > state.generation:
-        raise Fenced(
+        kind = NameTaken if fence.generation < member.joined else Fenced
+        raise kind(
             f"generation {fence.generation} of member {fence.member!r} of group {fence.group!r} is over",
             detail=f"a member of that name joined in generation {member.joined}",
             hint="each process joins under a name of its own",

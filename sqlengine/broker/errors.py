@@ -6,6 +6,7 @@ ServiceError
     ├── TopicExists
     ├── OffsetOutOfRange   records were removed, or never existed
     ├── Fenced             who acts is no owner (any more): nothing was done
+    │   └── NameTaken      another process has joined under the member's name
     ├── BrokerFull         no space: nothing was written, the same append works once there is space
     │   ├── TopicFull      the topic holds as much as it may: the same append works once something is removed
     │   └── TargetBusy     another holds a lock on what is written to: the same works once it is gone
@@ -46,6 +47,10 @@ class OffsetOutOfRange(BrokerError):
 
 
 class Fenced(BrokerError):
+    pass
+
+
+class NameTaken(Fenced):
     pass
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from sqlengine.broker.base import Broker
 from sqlengine.broker.consumer import Consumer
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.errors import Fenced
+from sqlengine.broker.errors import Fenced, NameTaken
 from tests.broker.conftest import Clock
 
 
@@ -53,6 +53,23 @@ def test_who_is_silent_loses_its_shards(any_broker: Broker, clock: Clock) -> Non
     clock.now += 300
     b.poll(0)
     assert (a.membership.shards, b.membership.shards) == ({"t": (1,)}, {"t": (0,)})
+
+
+def test_who_has_lost_its_name_stops(any_broker: Broker, clock: Clock) -> None:
+    fill(any_broker, 1, 4)
+    first = Consumer(any_broker, "g", "a", "t", start="earliest", session_ms=900, clock=clock)
+    assert first.poll(0, max_records=1) is not None
+    second = Consumer(any_broker, "g", "a", "t", start="earliest", session_ms=900, clock=clock)
+    with pytest.raises(NameTaken, match="member 'a' of group 'g' is over"):
+        first.commit()
+    clock.now += 300
+    for _ in range(2):
+        with pytest.raises(NameTaken):
+            first.poll(0)
+    got = second.poll(0)
+    assert got is not None
+    assert got.num_rows == 4
+    second.commit()
 
 
 @pytest.mark.parametrize("regained", [False, True])
