@@ -92,7 +92,7 @@ class Engine:
             self._callables,
         )
         self._fleet = Fleet(host, self._registry.plans_of)
-        self.instances = Children(self.broker, config, machine)
+        self.instances = Children(self.broker, config, machine) if config.instances else None
         self.savepoints = Savepoints(self._registry, self._fleet, config, machine.disk)
         self.state = StateViews(self._registry, self._fleet)
         self._moves = Moves(self._registry, self._fleet, handovers)
@@ -127,7 +127,9 @@ class Engine:
         sys.setswitchinterval(0.0001)
         gc.collect()
         gc.freeze()
-        self._fleet.start(self.instances)
+        self._fleet.start()
+        if self.instances is not None:
+            self.instances.start(self._fleet.divided())
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -139,7 +141,8 @@ class Engine:
         self._isolation.stop()
         self._thread.shutdown(wait=True)
         try:
-            self.instances.stop()
+            if self.instances is not None:
+                self.instances.stop()
             self._fleet.close()
         finally:
             POOL.leave(self)
@@ -263,7 +266,7 @@ class Engine:
         graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
         text = explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
         job = self.job(name)
-        if not self.config.instances and job.graph == MAIN:
+        if self.instances is None and job.graph == MAIN:
             return text
         where = f"in graph '{job.graph}': {job.reason}" if job.reason else self._fleet.where(name, bound.plans)
         return f"{text}\n\n== where it runs ==\n{where}"

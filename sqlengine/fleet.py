@@ -19,10 +19,9 @@ from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.savepoints import Restoration
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
-from sqlengine.instances.children import Children
 from sqlengine.instances.control import is_divided
 from sqlengine.instances.leader import DividedGraph
-from sqlengine.isolation_settings import graph_of, group_of, is_process, limits_in
+from sqlengine.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs import MAIN
 from sqlengine.planning import PlannedJob
 
@@ -37,7 +36,6 @@ class Fleet:
         self._host = host
         self._plan_of = plan_of
         self._started = False
-        self.children: Children | None = None
         self.graphs: dict[str, RunningGraph] = {}
 
     def recover(self, names: Iterable[str]) -> None:
@@ -49,8 +47,6 @@ class Fleet:
 
     def _open(self, name: str, without: Faults | None = None) -> RunningGraph:
         """ServiceError for a divided graph in a server without instances."""
-        if is_process(name):
-            return DividedGraph(name, self._host, self._plan_of, without or {}, 1)
         if not is_divided(self._host.broker, name) and (name != SHARED or not self._host.config.instances):
             return open_graph(name, self._host, self._plan_of, without)
         if not self._host.config.instances:
@@ -94,34 +90,29 @@ class Fleet:
     def place(self, plan: PlannedJob, name: str) -> RunningGraph:
         """Where a new job runs: with its group, in parts if it can, else in the main graph; or alone under `name` when it
         asks for records that these have read already."""
-        divisible = bool(plan.sinks) and all(why_not_divided(s) is None for s in plan.sinks)
-        group = limits_in(plan.settings).group
-        if group is not None:
-            process = self._of_group(group, process=True) if divisible else None
-            home = self.home(plan.settings) if process is None or self._passed(process, plan) else process
+        if limits_in(plan.settings).group is not None:
+            home = self.home(plan.settings)
             return self.graph(name) if self._passed(home, plan) else home
         shared = self.graphs.get(SHARED)
+        divisible = bool(plan.sinks) and all(why_not_divided(s) is None for s in plan.sinks)
         if shared is not None and divisible and not self._passed(shared, plan):
             return shared
         return self.graph(name) if self._passed(self.main, plan) else self.main
 
     def home(self, settings: Mapping[str, str]) -> RunningGraph:
-        """The graph in this process that a job of these settings shares with others: that of its isolation group, or the
-        main one."""
+        """The graph that a job of these settings shares with others: that of its isolation group, or the main one."""
         group = limits_in(settings).group
-        return self.main if group is None else self._of_group(group, process=False)
-
-    def _of_group(self, group: str, *, process: bool) -> RunningGraph:
-        """The graph of an isolation group, made if there is none."""
-        held = next((n for n in self.graphs if group_of(n) == group and is_process(n) is process), None)
-        return self.graph(held or graph_of(group, f"{self._host.machine.clock()}-{self.log_end}", process=process))
+        if group is None:
+            return self.main
+        held = next((name for name in self.graphs if group_of(name) == group), None)
+        return self.graph(held or graph_of(group, f"{self._host.machine.clock()}-{self.log_end}"))
 
     def graph(self, name: str) -> RunningGraph:
         """The graph of that name, made if there is none."""
         if name not in self.graphs:
             self.graphs[name] = graph = self._open(name)
             if self._started:
-                self._run(graph)
+                graph.loop.start()
         return self.graphs[name]
 
     def restore(self, name: str, job: str, version: int, restoration: Restoration) -> RunningGraph:
@@ -197,27 +188,17 @@ class Fleet:
         return graph
 
     def retire_idle(self) -> None:
-        """Closes graphs of their own, and of groups, that have no job any more. Their names are never used again."""
-        own = [n for n, g in self.graphs.items() if n != MAIN and (not g.divided or is_process(n))]
+        """Closes graphs of their own that have no job any more. Their names are never used again."""
+        own = [n for n, g in self.graphs.items() if n != MAIN and not g.divided]
         for name in [n for n in own if not self.graphs[n].runner.jobs and not self.graphs[n].runner.broken]:
             graph = self.graphs.pop(name)
-            if self.children is not None:
-                self.children.end(name)
             graph.close()
             self._host.stores.remove(name)
-            if isinstance(graph, DividedGraph):
-                graph.forget()
 
-    def start(self, children: Children | None = None) -> None:
-        """`children` run the parts of divided graphs."""
-        self._started, self.children = True, children
+    def start(self) -> None:
+        self._started = True
         for graph in self.graphs.values():
-            self._run(graph)
-
-    def _run(self, graph: RunningGraph) -> None:
-        graph.loop.start()
-        if isinstance(graph, DividedGraph) and self.children is not None:
-            self.children.run(graph, 1 if is_process(graph.name) else self._host.config.instances)
+            graph.loop.start()
 
     def close(self) -> None:
         """Closes all; raises the first error once that is done."""

@@ -19,9 +19,7 @@ CALM: Final = "job.isolation.calm"
 RESOURCE_SENSITIVE: Final = "resource-sensitive"
 OFF: Final = "off"
 _CALM_MS: Final = 600_000
-# How the names of groups' graphs begin: of one in a thread of the server, and of one in a process of its own. Names of
-# other graphs begin with no "+", or have an "@".
-_THREAD, _PROCESS = "+", "group."
+_GROUP: Final = "+"  # no name of a job begins so
 
 
 @dataclass(frozen=True)
@@ -52,24 +50,14 @@ def limits_in(settings: Mapping[str, str]) -> Limits:
     )
 
 
-def graph_of(group: str, number: str, *, process: bool) -> str:
-    """The name of a graph that the jobs of an isolation group share, in a thread or in a process: no other graph has such a
-    name."""
-    return f"{_PROCESS}{group}.{number}" if process else f"{_THREAD}{group}@{number}"
+def graph_of(group: str, number: str) -> str:
+    """The name of a graph that the jobs of an isolation group share: no other graph has such a name."""
+    return f"{_GROUP}{group}@{number}"
 
 
 def group_of(graph: str) -> str | None:
     """The isolation group whose jobs share a graph, by its name; None for any other graph."""
-    if graph.startswith(_THREAD):
-        return graph.removeprefix(_THREAD).rsplit("@", 1)[0]
-    if is_process(graph):
-        return graph.removeprefix(_PROCESS).rsplit(".", 1)[0]
-    return None
-
-
-def is_process(graph: str) -> bool:
-    """Whether it is the name of the graph of a group in a process of its own."""
-    return graph.startswith(_PROCESS) and "@" not in graph
+    return graph.removeprefix(_GROUP).rsplit("@", 1)[0] if graph.startswith(_GROUP) else None
 
 
 def _group(name: str) -> str:

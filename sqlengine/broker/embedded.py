@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -29,17 +30,26 @@ from sqlengine.broker.coordinator import Coordinator, Group, check_name
 from sqlengine.broker.errors import (
     BrokerError,
     Fenced,
+    TopicExists,
+    cannot_write,
     topic_full,
+    topic_not_found,
 )
 from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
-from sqlengine.broker.open_topics import OpenTopics
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 from sqlengine.broker.packing import Compression
 from sqlengine.broker.reading import Batches, Limits
 from sqlengine.broker.shard import ShardLog
-from sqlengine.broker.topics import Definition, Topic
+from sqlengine.broker.topics import (
+    Definition,
+    Topic,
+    check_definition,
+    create_topic,
+    open_topics,
+    remove_topic,
+)
 from sqlengine.broker.waking import Arrivals, Flusher
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.durability import Fsync
@@ -76,11 +86,12 @@ class EmbeddedBroker:
         self._folder = Path(folder)
         self._clock = clock
         self._options = Options(segment_bytes, durable=fsync == "epoch", synced=fsync != "none", disk=disk)
+        self._definitions = threading.RLock()
         self._arrivals = Arrivals()
         self._flusher: Flusher | None = None
         self._lock = FolderLock(self._folder, disk, lasting=self._options.synced)
         try:
-            self._topics = OpenTopics(self._folder, self._options)
+            self._topics = open_topics(self._parent, self._trash, self._options)
             self._offsets = self._open_offsets()
             self._coordinator = self._open_groups()
         except BaseException:
@@ -96,7 +107,7 @@ class EmbeddedBroker:
             self.append(OFFSETS, 0, values, keys=keys, timestamp_ms=self._clock())
 
         offsets = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
-        for topic in offsets.topics() - {t.definition.name for t in self._topics.all()}:
+        for topic in offsets.topics() - set(self._topics):
             offsets.forget(topic)
         return offsets
 
@@ -107,7 +118,15 @@ class EmbeddedBroker:
         def save(name: str, state: Group) -> None:
             self.append(GROUPS, 0, [msgspec.json.encode(state)], keys=[name.encode()], timestamp_ms=self._clock())
 
-        return Coordinator(known, save, lambda topic: self._topics[topic].definition.shards, self._clock)
+        return Coordinator(known, save, lambda topic: self._topic(topic).definition.shards, self._clock)
+
+    @property
+    def _parent(self) -> Path:
+        return self._folder / "topics"
+
+    @property
+    def _trash(self) -> Path:
+        return self._folder / "trash"
 
     def create_topic(
         self,
@@ -119,35 +138,70 @@ class EmbeddedBroker:
         **options: Unpack[TopicOptions],
     ) -> TopicInfo:
         check_topic_name(name)
-        return self._topics.create(Definition(name, shards, compacted, **options), if_not_exists=if_not_exists).info()
+        definition = Definition(name, shards, compacted, **options)
+        check_definition(definition)
+        with self._definitions:
+            if name not in self._topics:
+                try:
+                    self._topics[name] = create_topic(self._parent, self._trash, definition, self._options)
+                except OSError as error:
+                    raise cannot_write(f"topic {name!r}", error) from error
+            elif not if_not_exists:
+                raise TopicExists(f"topic {name!r} exists already", hint="choose another name or delete it first")
+            return self._topics[name].info()
 
     def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
-        return self._topics.alter(name, **changes).info()
+        with self._definitions:
+            topic = self._topic(name)
+            definition = msgspec.structs.replace(topic.definition, **changes)
+            check_definition(definition)
+            try:
+                topic.alter(definition)
+            except OSError as error:
+                raise cannot_write(f"topic {name!r}", error) from error
+            return topic.info()
 
     def move_shard(self, topic: str, shard: int, folder: Path, *, data: bool = False) -> None:
         """Puts what comes into a shard from now on below `folder` (absolute, on any disk); with `data` also what is there.
 
         Offsets stay, and whoever reads or appends goes on meanwhile. The folder must be there at each start."""
-        self._topics.move(topic, shard, folder, data=data)
+        if not folder.is_absolute():
+            raise BrokerError(f"the folder {str(folder)!r} is not absolute", hint="write it from / on")
+        with self._definitions:
+            known = self._topic(topic)
+            try:
+                known.move(shard, folder)
+            except OSError as error:
+                raise cannot_write(f"folder {str(folder)!r}", error) from error
+        if data:
+            known.log(shard).bring()
 
     def delete_topic(self, name: str) -> None:
-        with self._topics.changing:
-            self._topics.remove(name)
+        with self._definitions:
+            topic = self._topic(name)
+            del self._topics[name]
+            remove_topic(topic, self._trash)
             self._offsets.forget(name)
             self._coordinator.forget(name)
 
     def topics(self) -> list[TopicInfo]:
-        with self._topics.changing:
-            return sorted((topic.info() for topic in self._topics.all()), key=lambda info: info.name)
+        with self._definitions:
+            return [self._topics[name].info() for name in sorted(self._topics)]
 
     def topic(self, name: str) -> TopicInfo:
-        return self._topics[name].info()
+        return self._topic(name).info()
 
     def shards(self, topic: str) -> list[ShardInfo]:
-        return [log.info() for log in self._topics[topic].logs]
+        return [log.info() for log in self._topic(topic).logs]
+
+    def _topic(self, name: str) -> Topic:
+        topic = self._topics.get(name)
+        if topic is None:
+            raise topic_not_found(name, list(self._topics))
+        return topic
 
     def _log(self, topic: str, shard: int) -> ShardLog:
-        return self._topics[topic].log(shard)
+        return self._topic(topic).log(shard)
 
     def append(
         self,
@@ -163,7 +217,7 @@ class EmbeddedBroker:
         compression: Compression | None = None,
     ) -> Appended:
         payload = encode(values, keys)
-        packed = compression or self._topics[topic].definition.compression
+        packed = compression or self._topic(topic).definition.compression
         if packed != "none":
             payload = compress(payload, packed)
         return self.append_payload(
@@ -200,7 +254,7 @@ class EmbeddedBroker:
         """Appends a batch that whoever asks has made: see `append`."""
         if self._flusher is not None:
             self._flusher.check()
-        known = self._topics[topic]
+        known = self._topic(topic)
         log = known.log(shard)
         _check_writer(writer, epoch)
         if not -(2**63) <= timestamp_ms < 2**63:
@@ -245,11 +299,11 @@ class EmbeddedBroker:
 
     def compact(self, topic: str) -> None:
         for log in self._compacted(topic).logs:
-            compaction.compact(log, self._clock(), self._topics[topic].definition)
+            compaction.compact(log, self._clock(), self._topic(topic).definition)
 
     def compaction_steps(self) -> Generator[None]:
         """Compacts what is due, a step of some milliseconds at a time; all in one thread. Stopping early loses nothing."""
-        for topic in self._topics.all():
+        for topic in self._all():
             if topic.definition.compacted and topic.definition.name != OFFSETS:  # they are seen to at commits
                 for log in topic.logs:
                     if compaction.is_due(log):
@@ -259,7 +313,7 @@ class EmbeddedBroker:
         return self._compacted(topic).lookup(key)
 
     def _compacted(self, name: str) -> Topic:
-        topic = self._topics[name]
+        topic = self._topic(name)
         if not topic.definition.compacted:
             raise BrokerError(f"topic {name!r} is not compacted", hint="create it with compacted = true")
         return topic
@@ -275,7 +329,7 @@ class EmbeddedBroker:
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
         check_name("group", group)
-        with self._topics.changing:  # or else a deletion meanwhile would leave them behind
+        with self._definitions:  # or else a deletion meanwhile would leave them behind
             for shard, offset in offsets.items():
                 self._log(topic, shard)
                 if not 0 <= offset < 2**63:
@@ -288,7 +342,7 @@ class EmbeddedBroker:
                 self._offsets.commit(group, topic, offsets)
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        self._topics[topic]  # raises where there is none
+        self._topic(topic)
         return self._offsets.committed(group, topic)
 
     def join(self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS) -> Membership:
@@ -316,7 +370,7 @@ class EmbeddedBroker:
         return self._log(topic, shard).offset_for_time(timestamp_ms)
 
     def apply_retention(self) -> None:
-        for topic in self._topics.all():
+        for topic in self._all():
             for log in topic.logs:
                 self._retain(topic, log)
 
@@ -328,14 +382,19 @@ class EmbeddedBroker:
     def trim(self, topic: str, shard: int, before: int) -> None:
         retention.trim(self._log(topic, shard), before)
 
+    def _all(self) -> list[Topic]:
+        with self._definitions:
+            return list(self._topics.values())
+
     def sync(self) -> None:
         if self._flusher is not None:
             self._flusher.check()
         self._sync_logs()
 
     def _sync_logs(self) -> None:
-        for log in self._topics.logs():
-            log.sync()
+        for topic in self._all():
+            for log in topic.logs:
+                log.sync()
 
     def wait_for_data(self, timeout_s: float) -> bool:
         return self._arrivals.wait(timeout_s)
@@ -350,7 +409,9 @@ class EmbeddedBroker:
             if self._options.synced:
                 self._sync_logs()
         finally:
-            self._topics.close()
+            for topic in self._all():
+                topic.close()
+            self._topics.clear()
             self._lock.release()
 
 

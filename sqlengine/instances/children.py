@@ -1,9 +1,8 @@
-"""The instances of a server: for each of its divided graphs some processes, which reach its broker over a socket; one for
-the graph of an isolation group."""
+"""The instances of a server: for each of its divided graphs some processes, which reach its broker over a socket."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -13,11 +12,7 @@ from sqlengine.config import Config
 from sqlengine.instances.control import PartReport, Report
 from sqlengine.instances.leader import DividedGraph
 from sqlengine.instances.processes import Child, Processes
-from sqlengine.isolation_settings import is_process
 from sqlengine.machine import Machine
-
-# The jobs of an isolation group fail when its process has died so often, each time soon after its start.
-_MOST_DEATHS = 5
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class InstanceView:
 
 
 class Children:
-    """`run` starts those of a graph, `stop` ends all of them in good order."""
+    """Begins with `start`. `stop` ends all of them in good order."""
 
     def __init__(self, broker: Served, config: Config, machine: Machine) -> None:
         self._broker = broker
@@ -50,13 +45,16 @@ class Children:
         self._near: NearServer | None = None
         self._processes: dict[str, Processes] = {}
 
+    def start(self, graphs: Iterable[DividedGraph]) -> None:
+        for graph in graphs:
+            self.run(graph, self._config.instances)
+
     def run(self, graph: DividedGraph, count: int) -> None:
         """Starts `count` processes for a divided graph."""
         if self._near is None:
             self._near = NearServer(self._broker)
         config = self._config
-        most = _MOST_DEATHS if is_process(graph.name) else None
-        held = Processes(graph, config, self._near.path, count, self._machine.clock, config.session_ms, most)
+        held = Processes(graph, config, self._near.path, count, self._machine.clock, config.session_ms)
         self._processes[graph.name] = held
         held.start()
 

@@ -10,15 +10,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
 from parser.errors import JobError, ServiceError
 from planner.logical import Scan
-from sqlengine.broker.errors import TopicNotFound
 from sqlengine.connectors.base import Source
-from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph
@@ -35,7 +32,6 @@ from sqlengine.instances.control import (
 from sqlengine.instances.heard import Heard
 from sqlengine.loop import GraphLoop
 from sqlengine.parts.log import create_parts
-from sqlengine.parts.part import part_name
 
 # An instance that lives and does not answer for so long has a change given up.
 PATIENCE_S = 300.0
@@ -129,19 +125,6 @@ class DividedGraph(RunningGraph):
         if not owned:
             return f"no instance runs the parts of graph '{self.name}' at the moment"
         return next((p for name in sorted(owned) if name in latest and (p := latest[name].problem)), None)
-
-    def fail(self, reason: str) -> None:
-        """Nobody can run the graph: its jobs fail."""
-        self._host.on_failure(frozenset(self.runner.jobs), reason)
-
-    def forget(self) -> None:
-        """Removes what is left of a graph that is closed and never comes again."""
-        for topic in (self.group, self.control.topic, self._reports.topic, shuffle_topic(self.name)):
-            with suppress(TopicNotFound):
-                self._broker.delete_topic(topic)
-        stores = self._host.machine.stores(self._host.config.data / "parts")
-        for index in range(self.parts):
-            stores.remove(part_name(self.name, index))
 
     def expel(self, instance: str) -> None:
         """The instance has died: its parts go to the others."""

@@ -60,6 +60,17 @@ def test_a_new_data_folder_and_a_new_topic_stay(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+def test_the_new_folder_of_a_shard_that_moved_stays(seed: int) -> None:
+    disk, _ = _disk(seed)
+    broker = _open(disk)
+    broker.create_topic("t")
+    broker.move_shard("t", 0, Path("/another/disk/folder"))
+    broker.append("t", 0, [b"a"], timestamp_ms=0)
+    disk.lose_power(wild=True)
+    assert _values(_open(disk)) == [b"a"]
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_a_data_folder_stays_that_a_process_made_which_died_then(seed: int) -> None:
     for at in range(1, 8):
         disk, fate = _disk(seed)

@@ -5,6 +5,8 @@ First one life for each named point, then kills at any moment; each run compares
 from __future__ import annotations
 
 import argparse
+import logging
+import shutil
 import sys
 import tempfile
 import time
@@ -15,6 +17,7 @@ from pathlib import Path
 from tests.recovery.kills import Tally, run_drawn, run_named
 from tests.recovery.life import warm
 from tests.recovery.mortal import MOMENTS, POINTS
+from tests.recovery.page import write_page
 
 KILLS_OF_A_RUN = 50
 
@@ -26,19 +29,26 @@ def main() -> int:
     parser.add_argument("--of-a-run", type=int, default=KILLS_OF_A_RUN)
     parser.add_argument("--points", default=",".join(POINTS), help="where to kill by name; '' for nowhere")
     parser.add_argument("--moments", default=",".join(MOMENTS))
+    parser.add_argument("--update", action="store_true", help="write down in docs/recovery.md what was killed where")
+    parser.add_argument("--tell", action="store_true", help="each kill")
     given = parser.parse_args()
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("tests.recovery").setLevel(logging.INFO if given.tell else logging.WARNING)
     warm()
     tally, began = Tally(), time.monotonic()
     for seed, run in _runs(given):
-        with tempfile.TemporaryDirectory(prefix="kills-", ignore_cleanup_errors=True) as folder:
-            try:
-                tally.add(run(Path(folder)))
-            except AssertionError as error:
-                print(f"seed {seed}: {error}", flush=True)
-                return 1
+        folder = Path(tempfile.mkdtemp(prefix="kills-"))
+        try:
+            tally.add(run(folder))
+        except AssertionError as error:
+            print(f"seed {seed}: {error}; what is left is in {folder}", flush=True)
+            return 1
+        shutil.rmtree(folder, ignore_errors=True)
         print(f"seed {seed}: {tally.kills} kills, {time.monotonic() - began:.0f} s", flush=True)
     for (point, moment), count in (tally.named + tally.drawn).most_common():
         print(f"{count:>6} {moment} {point}")
+    if given.update:
+        write_page(tally)
     return 0
 
 

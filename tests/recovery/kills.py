@@ -3,7 +3,9 @@ came out with a run that nobody disturbs."""
 
 from __future__ import annotations
 
+import logging
 import random
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -17,8 +19,8 @@ from tests.recovery.mortal import MOMENTS, POINTS, Doom, LastChange
 from tests.recovery.outcome import batches_of, check
 
 # Of lives that are killed at no named place: so many changes, or so long after their start.
-_MOST_CHANGES = 1_500
-_MOST_S = 0.5
+_MOST_CHANGES = 800
+_MOST_S = 0.4
 # Points that come all the time: not the first one is meant.
 _OFTEN = frozenset(
     {"append", "record", "group commit", "new segment", "sync", *(p for p in POINTS if p[:6] == "output")}
@@ -29,6 +31,7 @@ _KINDS: tuple[tuple[Checkpoints, Fsync, frozenset[str]], ...] = (
     ("topic", "epoch", frozenset({"checkpoint", "graph removed"})),
 )
 
+log = logging.getLogger(__name__)
 Places = Iterable[tuple[str, str]]
 
 
@@ -75,7 +78,9 @@ class Run:
     def _live(self, doom: Doom | None = None, kill: Kill | None = None) -> None:
         self._last.forget()
         settings = replace(self._settings, seed=self._chance.randrange(1 << 32))
+        began = time.monotonic()
         ended = run_in_child(partial(live, settings, batches=None, doom=doom, last=self._last), kill)
+        log.info("%.1f s: %s, last seen at %s", time.monotonic() - began, doom or kill, self._last.read())
         assert not ended, f"a life was not killed: {doom or kill}"
 
     def finish(self) -> None:

@@ -12,16 +12,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
 from planner.catalog import Catalog
 from planner.codec import classes
-from sqlengine.broker.base import Records
-from sqlengine.broker.consumer import Consumer
-from sqlengine.broker.errors import Fenced
 from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.durability import Checkpoints, Fsync
@@ -33,10 +30,11 @@ from sqlengine.machine import THIS
 from sqlengine.planning import JobText, PlannedJob, plan_jobs
 from tests.recovery import workload
 from tests.recovery.children import READY
+from tests.recovery.copier import Copier
 from tests.recovery.mortal import Doom, Fate, LastChange, MortalDisk, make_databases_mortal, stores
 from tests.recovery.outcome import lake, records
 from tests.recovery.workload import BATCHES_PER_FILE, EVENTS_PER_BATCH, LINES_PER_BATCH, ORDERS_PER_BATCH
-from tests.support import eventually
+from tests.support import PATIENCE_S
 
 MOST_S = 90.0  # a life that meets its doom meets it before
 
@@ -151,7 +149,11 @@ class Crew:
 
         works: list[tuple[Callable[[], None], float]] = [(feed, 0.01)]
         if self._disturbs:
-            works += [(self._operate, 0.02), (self._care, 0.02), *((Copier(self._engine, n).turn, 0.003) for n in "ab")]
+            works += [
+                (self._operate, 0.02),
+                (self._care, 0.02),
+                *((Copier(self._engine.broker, n).turn, 0.003) for n in "ab"),
+            ]
         threads = [threading.Thread(target=self._repeat, args=(*w, ends), daemon=True) for w in works]
         for thread in threads:
             thread.start()
@@ -254,18 +256,33 @@ class Crew:
 
     def finish(self, batches: int) -> None:
         """Until everything is read and has come out."""
-        copiers = [Copier(self._engine, name) for name in "ab"]
+        copiers = [Copier(self._engine.broker, name) for name in "ab"]
+        read, since = -1, time.monotonic()
+        while missing := self._missing(copiers, batches):
+            now = sum(g.runner.progress.rows_in for g in self._engine.fleet.graphs.values())
+            if now != read:
+                read, since = now, time.monotonic()
+                os.write(self._say, READY)
+            assert time.monotonic() - since < PATIENCE_S, f"not all that came in has come out: {missing}"
+            time.sleep(0.01)
+
+    def _missing(self, copiers: list[Copier], batches: int) -> str | None:
+        """What has not come out yet; None when all has."""
         broker = self._engine.broker
-
-        def done() -> bool:
-            for copier in copiers:
-                copier.turn()
-            copied = broker.committed(Copier.GROUP, "orders")
-            all_copied = all(copied.get(s) == broker.end_offset("orders", s) for s in range(2))
-            tailed = broker.end_offset("tailed", 0) == batches * LINES_PER_BATCH
-            return all_copied and tailed and self._has_read_all() and self._has_shown(batches * EVENTS_PER_BATCH)
-
-        eventually(done, "all that came in has come out")
+        for copier in copiers:
+            copier.turn()
+        copied = broker.committed(Copier.GROUP, "orders")
+        if any(copied.get(shard) != broker.end_offset("orders", shard) for shard in range(2)):
+            return f"copies, {copied} of orders are committed"
+        if broker.end_offset("tailed", 0) != batches * LINES_PER_BATCH:
+            return f"lines of files: {broker.end_offset('tailed', 0)}"
+        if not self._has_read_all():
+            return "a graph has not read all"
+        ticks = sum(int(json.loads(t)["n"]) for t in records(broker, "ticks", 0))
+        if ticks < batches * EVENTS_PER_BATCH:
+            return f"a window of processing time: {ticks} events"
+        rows = len(lake(self._folder))
+        return None if rows == workload.in_the_lake(batches * EVENTS_PER_BATCH) else f"Parquet files: {rows} rows"
 
     def _has_read_all(self) -> bool:
         """Twice, since what comes out of one job is read by another."""
@@ -278,47 +295,3 @@ class Crew:
             return all(at >= (s.source.end(shard) or 0) for s in sources for shard, at in s.positions.items())
 
         return all(g.loop.call(lambda g=g: at_end(g)) for g in graphs * 2)
-
-    def _has_shown(self, events: int) -> bool:
-        """What shows after a time, by the clock."""
-        ticks = records(self._engine.broker, "ticks", 0)
-        in_the_lake = len(lake(self._folder)) == workload.in_the_lake(events)
-        return in_the_lake and sum(int(json.loads(t)["n"]) for t in ticks) >= events
-
-
-class Copier:
-    """A member of a group that copies a topic, shard by shard, exactly once: the epoch of what it appends is the offset
-    where it goes on, and its fence says that the shard is its own."""
-
-    GROUP = "copiers"
-
-    def __init__(self, engine: Engine, name: str) -> None:
-        self._broker = engine.broker
-        self._name = name
-        self._turns = 0
-        self._consumer = self._join()
-
-    def _join(self) -> Consumer:
-        return Consumer(self._broker, self.GROUP, self._name, "orders", start="earliest", session_ms=500)
-
-    def turn(self) -> None:
-        """Copies what there is; leaves and joins again now and then."""
-        self._turns += 1
-        if self._turns % 50 == 0:
-            self._consumer.close()
-            self._consumer = self._join()
-        while (found := self._consumer.poll(0)) is not None:
-            with suppress(Fenced):  # the shard is somebody else's, who copies it; then the commit is refused, too
-                self._copy(found)
-            with suppress(Fenced):
-                self._consumer.commit()
-
-    def _copy(self, found: Records) -> None:
-        shard, broker = found.shard, self._broker
-        done = broker.last_epoch("copies", shard, self.GROUP) or 0
-        values = [v for at, v in zip(found.offsets.tolist(), found.values.to_pylist(), strict=True) if at >= done]
-        if values:
-            fence = self._consumer.membership.fence("orders", shard)
-            broker.append(
-                "copies", shard, values, timestamp_ms=0, writer=self.GROUP, epoch=found.next_offset, fence=fence
-            )

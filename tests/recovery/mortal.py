@@ -39,7 +39,7 @@ POINTS = {
     "retention": "an old segment is removed",
     "new segment": "a topic goes on in another file",
     "hot change": "the job log is written",
-    "handover": "what a job has is written down that goes to another graph, or removed",
+    "handover": "what a job takes along into another graph is written",
     "savepoint": "a savepoint is written, named or removed",
     "rebalance": "the shards of a group are shared out anew",
     "group commit": "members of a group commit offsets",
@@ -52,7 +52,8 @@ POINTS = {
 _NAMES = tuple(POINTS)
 _BY_TOPIC = {
     "events": "append", "orders": "append", "_epochs": "record", "_jobs": "hot change", "_groups": "rebalance",
-    "_offsets": "group commit", "_checkpoints": "topic checkpoint", "_dead_letters": "dead letter", "_handovers": "handover",
+    "_offsets": "group commit", "_checkpoints": "topic checkpoint", "_dead_letters": "dead letter",
+    "_handovers": "handover",
 }  # fmt: skip
 _COMPACTED = ("_jobs", "_offsets", "_groups", "_checkpoints", "_handovers", "counts", "kept")
 _OF_SEGMENTS = {"sync": "sync", "truncate": "recovery"}
@@ -141,7 +142,7 @@ def _point_of_segment(what: str, path: Path, topic: str) -> str:
     if what in _OF_SEGMENTS:
         return _OF_SEGMENTS[what]
     if what == "write" and path.suffix == ".seg":
-        return _BY_TOPIC.get(topic, f"output of {topic}")
+        return _BY_TOPIC.get(topic, f"output of {topic}" if topic in PATHS else "other")
     if "volume" in path.parts or (what == "remove" and topic in MOVED):
         return "moved shard"
     if what == "remove":

@@ -159,11 +159,12 @@ def lake(folder: Path) -> Lines:
     return [f"{p.parent.name} {row}".encode() for p in in_order for row in pq.ParquetFile(p).read().to_pylist()]
 
 
-def _letters(lines: Lines) -> list[tuple[object, ...]]:
-    """Each once from each graph that has read the table."""
-    found = [tuple(json.loads(x)[k] for k in ("source", "shard", "offset", "payload", "graph")) for x in lines]
+def _letters(lines: Lines) -> set[tuple[object, ...]]:
+    """Which records could not be read: a letter of each graph that reads them."""
+    letters = [json.loads(line) for line in lines]
+    found = [tuple(x[k] for k in ("graph", "source", "shard", "offset", "payload")) for x in letters]
     assert len(found) == len(set(found)), "a dead letter was doubled"
-    return sorted({letter[:-1] for letter in found})
+    return {letter[1:] for letter in found}
 
 
 def _tables(file: Path) -> dict[str, object]:

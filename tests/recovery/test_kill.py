@@ -25,5 +25,5 @@ def test_a_few_kills() -> None:
 
 
 @pytest.mark.slow
-def test_kills_at_every_point_and_eighty_more() -> None:
-    kill_servers("--kills", "80")
+def test_kills_at_every_point_and_eighty_more(update: bool) -> None:
+    kill_servers("--kills", "80", *(("--update",) if update else ()))

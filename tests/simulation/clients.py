@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.changes import Outcome, Request
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
+from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.jobs import JobState, Origin
 from sqlengine.planning import JobText
 from tests.simulation.network import Network
 from tests.simulation.node import Node
@@ -76,10 +79,13 @@ class Writer:
 
 @dataclass
 class Change:
-    """One change of one job; no text withdraws it."""
+    """One change of one job; no text withdraws it. `how` says what else: 'restart' stops it with a savepoint and starts it
+    from that, 'roll back' brings its first text back, 'rename' gives it the name that `sql` is, 'isolate' takes it into a
+    graph of its own and 'merge' back."""
 
     name: str
     sql: str | None
+    how: Literal["submit", "restart", "roll back", "rename", "isolate", "merge"] = "submit"
 
 
 @dataclass
@@ -109,13 +115,26 @@ class Operator:
                 self._check(outcome)
             return
         self.world.note("operator", outcome.status, change.name)
-        self.made.append(self.waiting.popleft())
+        self.world.met[f"{change.how} of a job"] += 1
+        self.waiting.popleft()
+        if change.how == "submit":
+            self.made.append(change)
 
     def _ask(self, engine: Engine, change: Change) -> Outcome:
-        texts = {} if change.sql is None else {change.name: JobText(change.name, change.sql)}
-        removes = frozenset({change.name} if change.sql is None else ())
         try:
-            return engine.change(Request(Origin.SDK, texts, removes=removes))[change.name]
+            match change.how:
+                case "restart":
+                    return _restart(engine, change.name)
+                case "roll back":
+                    return engine.rollback(change.name, 1)
+                case "isolate":
+                    return engine.isolate(change.name)
+                case "merge":
+                    return engine.merge(change.name)
+                case "rename":
+                    return _rename(engine, change.name, str(change.sql))
+                case _:
+                    return _submit(engine, change)
         except SqlError as error:
             return Outcome(change.name, "refused", error=error)
 
@@ -128,6 +147,28 @@ class Operator:
             self.made.append(self.waiting.popleft())
         elif not self.node.short:
             raise outcome.error
+
+
+def _submit(engine: Engine, change: Change) -> Outcome:
+    texts = {} if change.sql is None else {change.name: JobText(change.name, change.sql)}
+    removes = frozenset({change.name} if change.sql is None else ())
+    return engine.change(Request(Origin.SDK, texts, removes=removes))[change.name]
+
+
+def _restart(engine: Engine, name: str) -> Outcome:
+    """Where the answer to the stop was lost, the job is stopped already, and its only savepoint says where."""
+    mine = [s for s in engine.savepoints.all() if isinstance(s, Savepoint) and s.job == name]
+    if engine.job(name).state is JobState.STOPPED:
+        return engine.start_job(name, mine[0].path)
+    for old in mine:
+        engine.savepoints.delete(old.path)
+    return engine.start_job(name, engine.save_job(name, stop=True).savepoint)
+
+
+def _rename(engine: Engine, old: str, new: str) -> Outcome:
+    if new in engine.log.jobs:
+        return Outcome(new, "renamed")
+    return engine.change(Request(Origin.SDK, renames={old: new}))[new]
 
 
 @dataclass
@@ -228,9 +269,18 @@ class Caretaker:
         broker = engine.broker
         works: list[Callable[[], None]] = [broker.apply_retention, broker.sync, engine.letters.look]
         works += [lambda n=t.name: broker.compact(n) for t in broker.topics() if t.compacted]  # type: ignore[misc]
+        works.append(lambda: self._move(broker))
         with self.node.mortal(), self.world.doing("upkeep"):
             try:
                 self.world.chance.choice(works)()
             except ServiceError:
                 if not self.node.short:
                     raise
+
+    def _move(self, broker: EmbeddedBroker) -> None:
+        """A shard of a topic goes on in another folder, and what it has follows."""
+        chance = self.world.chance
+        topic = chance.choice([t for t in broker.topics() if not t.name.startswith("_")])
+        folder = Path(f"/{self.node.name}/volume{chance.randint(0, 9)}")
+        broker.move_shard(topic.name, chance.randrange(topic.shards), folder, data=chance.random() < 0.7)
+        self.world.met["shard moved"] += 1

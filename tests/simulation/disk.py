@@ -156,7 +156,7 @@ class SimulatedDisk:
         target, path = self._opened(file)
         written = bytes(data)
         if self.full(path) and position + len(written) > len(target.data):
-            written = written[: self._world.chance.randint(0, len(written))]
+            written = written[: self._world.chance.randint(0, len(written) - 1)]
             self._world.met["no space"] += 1
             if not written:
                 self._world.note(self._owner, "no space", path)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from random import Random
 
 from tests.simulation import checks, workload
 from tests.simulation.clients import Bridge, Caretaker, Change, Client, Operator, Reader, Writer
+from tests.simulation.database import databases
 from tests.simulation.network import Network
 from tests.simulation.node import Node, config_of
 from tests.simulation.replay import check_replay
@@ -48,6 +51,15 @@ class Life:
         for _ in range(self.world.chance.randint(0, 20)):
             self.turn()
         self.calm()
+
+    def databases(self) -> AbstractContextManager[None]:
+        """Within, whoever connects to SQLite gets that of the server whose folder it is in."""
+        return databases({node.name: node.database for node in self.nodes})
+
+    @property
+    def moved(self) -> bool:
+        """Whether a job went on in another graph, with what it had in the first."""
+        return any(self.world.met[f"{how} of a job"] for how in ("restart", "isolate", "merge"))
 
     @property
     def lossy(self) -> bool:
@@ -133,9 +145,10 @@ class Life:
             for client in waiting:
                 client.act()
             busy = [n.threads.settle() for n in self.nodes]
-            if not waiting and not any(busy) and not self.network.flying:
+            problems = [n.engine.fleet.problem for n in self.nodes if n.engine is not None and n.engine.fleet.problem]
+            if not waiting and not any(busy) and not self.network.flying and not problems:
                 return
-        raise AssertionError("it does not come to rest")
+        raise AssertionError(f"it does not come to rest: {problems}")
 
 
 def make(seed: int) -> Life:
@@ -191,26 +204,57 @@ def _changes(world: World, fsync: str, large: bool) -> list[Change]:
         changes.insert(place, Change(name, workload.EXTRA.format(name=name, least=least)))
         if chance.random() < 0.5:
             changes.insert(chance.randint(place + 1, len(changes)), Change(name, None))
+    _add_moves(world, changes, large)
     tables = workload.TABLES.replace("{fsync}", "none" if fsync == "none" else "epoch")
     return [Change("tables", tables), *changes]
+
+
+def _add_moves(world: World, changes: list[Change], large: bool) -> None:
+    """Jobs are stopped and go on, are rolled back, and get other names."""
+    chance = world.chance
+    if chance.random() < 0.3:
+        place = 1 + max(n for n, c in enumerate(changes) if c.name == "hot")
+        changes.insert(chance.randint(place, len(changes)), Change("hot", "renamed", "rename"))
+    if chance.random() < 0.3:
+        changes.insert(_while_there(chance, changes, "hot"), Change("hot", None, "roll back"))
+    for _ in range(chance.randint(0, 3) if large else chance.random() < 0.3):
+        name = chance.choice([c.name for c in changes if c.how == "submit" and c.name[:5] != "extra"])
+        changes.insert(_while_there(chance, changes, name), Change(name, None, "restart"))
+    if chance.random() < 0.3:
+        name = chance.choice([c.name for c in changes if c.how == "submit" and c.name[:5] != "extra"])
+        place = _while_there(chance, changes, name)
+        changes.insert(place, Change(name, None, "isolate"))
+        changes.insert(_while_there(chance, changes, name, place), Change(name, None, "merge"))
+
+
+def _while_there(chance: Random, changes: list[Change], name: str, behind: int | None = None) -> int:
+    """A place behind another one, or the first text of a job, before it gets another name."""
+    found = [n for n, c in enumerate(changes) if c.name == name]
+    last = next((n for n in found if changes[n].how == "rename"), len(changes))
+    return chance.randint((found[0] if behind is None else behind) + 1, last)
 
 
 def live(seed: int, look: Callable[[Life], None] | None = None) -> Life:
     """The life of a seed, looked at. Raises Failed with what is wrong as its cause; the life is its `life`."""
     life = make(seed)
     try:
-        life.run()
-        if life.lossy:
-            checks.check_lossy(life)
-        else:
-            checks.check(life)
-            if seed % 3 == 0:
-                check_replay(life.nodes[0])
-        if look is not None:
-            look(life)
+        with life.databases():
+            _live(life, look)
     except (Exception, Death) as error:
         raise Failed(life, seed, error) from error
     finally:
         for node in life.nodes:
             node.abandon()
     return life
+
+
+def _live(life: Life, look: Callable[[Life], None] | None) -> None:
+    life.run()
+    if life.lossy:
+        checks.check_lossy(life)
+    else:
+        checks.check(life)
+        if life.world.seed % 3 == 0 and not life.moved:
+            check_replay(life.nodes[0])
+    if look is not None:
+        look(life)

@@ -12,6 +12,7 @@ from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.machine import Machine
+from tests.simulation.database import SimulatedDatabase
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.planner import RememberingPlanner
 from tests.simulation.stores import SimulatedStores
@@ -46,6 +47,7 @@ class Node:
         self.threads = SimulatedThreads(self.world)
         self.disk = SimulatedDisk(self.world, self.name, self._dies)
         self.stores = SimulatedStores(self.world, self.name, self._dies)
+        self.database = SimulatedDatabase(self.world, self.name, self._dies)
 
     def _dies(self) -> bool:
         doom = self.doom
@@ -103,6 +105,7 @@ class Node:
             POOL.leave(self.engine)
         self.engine = self.doom = None
         self.disk.dead = self.stores.dead = False
+        self.database.end_process()
         if power:
             self.disk.lose_power(wild=self.config.fsync == "epoch")
             self.stores.lose_power()

@@ -18,6 +18,7 @@ from sqlengine.jobs import MAIN
 from sqlengine.machine import Machine
 from sqlengine.state.topic_store import CHECKPOINTS, has_topic
 from tests.simulation.checks import files, folder_of, names, records
+from tests.simulation.database import SimulatedDatabase, databases
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.planner import RememberingPlanner
 from tests.simulation.stores import SimulatedStores
@@ -51,9 +52,12 @@ def check_replay(node: Node) -> None:
     for graph in graphs:
         stores.open(graph)
     machine = Machine(world.clock, disk, threads, lambda _: stores, RememberingPlanner, caches=False)
-    engine = Engine(replace(node.config, checkpoints="rocksdb"), machine)
+    database = SimulatedDatabase(world, node.name, lambda: False)
+    with databases({node.name: database}):
+        engine = Engine(replace(node.config, checkpoints="rocksdb"), machine)
     try:
-        ours, theirs = _came_out(node.engine, node.disk, node), _came_out(engine, disk, node)
+        ours = _came_out(node.engine, node.disk, node.database, node)
+        theirs = _came_out(engine, disk, database, node)
         for name in ours.keys() | theirs.keys():
             assert ours.get(name) == theirs.get(name), f"{name} differs from an undisturbed run with the same epochs"
     finally:
@@ -76,9 +80,9 @@ def _empty(broker: EmbeddedBroker, name: str) -> None:
         broker.create_topic(name, known.shards, compacted=known.compacted)
 
 
-def _came_out(engine: Engine, disk: SimulatedDisk, node: Node) -> dict[str, object]:
+def _came_out(engine: Engine, disk: SimulatedDisk, database: SimulatedDatabase, node: Node) -> dict[str, object]:
     """By topic and shard; of the topic that many graphs write to by job."""
-    found: dict[str, object] = {}
+    found: dict[str, object] = {table: sorted(database.rows(table)) for table in ("stored", "added")}
     for line in records(engine, "alerts", 0):
         rows = found.setdefault(f"alerts of {json.loads(line)['job']}", [])
         assert isinstance(rows, list)

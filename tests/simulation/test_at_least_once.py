@@ -26,8 +26,9 @@ def test_none_is_lost_and_some_come_again(deliveries: tuple[Delivery, ...]) -> N
         life = make(seed)
         _start_with(life, deliveries)
         try:
-            life.run()
-            again += 0 if life.lossy else check_none_lost(life)
+            with life.databases():
+                life.run()
+                again += 0 if life.lossy else check_none_lost(life)
         finally:
             for node in life.nodes:
                 node.abandon()

@@ -26,6 +26,10 @@ CREATE TABLE drawn (id BIGINT, r DOUBLE, u STRING, t TIMESTAMP_LTZ(3))
 WITH ('connector' = 'topic', 'topic' = 'drawn', 'format' = 'json');
 CREATE TABLE lines (id BIGINT, host STRING)
 WITH ('connector' = 'filesystem', 'path' = '/a/lines', 'format' = 'json', 'sink.fsync' = '{fsync}');
+CREATE TABLE stored (host STRING, n BIGINT, total INT, PRIMARY KEY (host) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/a/app.db', 'table-name' = 'stored');
+CREATE TABLE added (id BIGINT, host STRING)
+WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/a/app.db', 'table-name' = 'added');
 """
 HOT = "INSERT INTO alerts SELECT 'hot', id FROM events WHERE amount <> -{}"
 JOBS = {
@@ -40,6 +44,8 @@ JOBS = {
     "ticks": "INSERT INTO ticks SELECT COUNT(*), window_end "
     "FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(p), INTERVAL '1' SECOND)) GROUP BY window_start, window_end",
     "drawn": "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM events WHERE amount > 2",
+    "stored": "INSERT INTO stored SELECT host, COUNT(*), SUM(amount) FROM events GROUP BY host",
+    "added": "INSERT INTO added SELECT id, host FROM events WHERE amount > 5",
     "files": "INSERT INTO lines SELECT id, host FROM events WHERE amount < 6",
 }
 # A job brought while the others run, and withdrawn again in some lives.
@@ -104,7 +110,9 @@ def expected(job: str, events: list[list[Event]]) -> list[Row]:
             rows = ((e.id,) for e in every if e.amount > 2)
         case "files":
             rows = ((e.id, e.host) for e in every if e.amount < 6)
-        case "latest":
+        case "added":
+            rows = ((e.id, e.host) for e in every if e.amount > 5)
+        case "latest" | "stored":
             rows = _grouped((e.host, e) for e in every)
         case _:
             rows = _windows(events)
