@@ -1,5 +1,5 @@
-"""What delivery exactly once costs beside at least once: CPU per row when there is always more to read, and the time from
-append to output at 10,000 rows a second, in each fsync mode.
+"""What delivery exactly once costs beside at least once: CPU per row when there is always more to read and where each row
+comes alone, and the time from append to output at 10,000 rows a second, in each fsync mode.
 
 A latency is that of an append: until the end of the epoch that took in its last row, when what that gives is in its topic."""
 
@@ -39,8 +39,8 @@ INPUTS: Final = {"filter": ("events",), "window": ("events",), "join": ("events"
 MODES: Final[Sequence[Fsync]] = get_args(Fsync)
 DELIVERIES: Final[Sequence[Delivery]] = ("at-least-once", "exactly-once")
 ROUNDS = 2
-# Rows to warm up with, to measure capacity with, and those of the stream, a topic's share of each.
-WARM, MANY = 20_000, 200_000
+# Rows to warm up with, to measure capacity with, that come alone, and those of the stream; a topic's share of each.
+WARM, MANY, ALONE = 20_000, 200_000, 600
 RATE, EVERY_S, SECONDS = 10_000, 0.01, 2.5
 KEYS = 1_000
 
@@ -51,6 +51,8 @@ class Figures:
 
     cpu_s: float = 0.0
     rows: int = 0
+    alone_s: float = 0.0
+    alone: int = 0
     busy_s: float = 0.0
     wall_s: float = 0.0
     epochs: int = 0
@@ -59,6 +61,10 @@ class Figures:
     @property
     def row_us(self) -> float:
         return self.cpu_s / self.rows * 1e6
+
+    @property
+    def alone_us(self) -> float:
+        return self.alone_s / self.alone * 1e6
 
     @property
     def cores(self) -> float:
@@ -83,7 +89,14 @@ def run() -> Section:
         f"{MANY:,} rows that are there already, 4,096 a read. Then {RATE:,} rows a second from a thread of the same process, "
         f"{round(RATE * EVERY_S)} an append: the time from the call of an append to the end of the epoch that took its rows in, "
         "when what they give is in its topic.",
-        [Table("What the record of each epoch costs", columns, rows)],
+        [
+            Table("What the record of each epoch costs", columns, rows),
+            Table(
+                "Rows that come one by one, each an epoch (fsync = none)",
+                ("job", "CPU µs a row", "with epochs", "ratio"),
+                [_alone_row(job, *(found[job, "none", d] for d in DELIVERIES)) for job in JOBS],
+            ),
+        ],
         [
             "At least once: no record of epochs, no epoch in the output; the position is kept with checkpoints alone.",
             "With fsync = epoch an append, a record and an output are a sync each; the feeder waits for its own.",
@@ -100,6 +113,11 @@ def _row(job: str, mode: str, loose: Figures, exact: Figures) -> list[str]:
     ]
 
 
+def _alone_row(job: str, loose: Figures, exact: Figures) -> list[str]:
+    ratio = f"{exact.alone_us / loose.alone_us:.2f}×"
+    return [job, f"{loose.alone_us:,.0f}", f"{exact.alone_us:,.0f}", ratio]
+
+
 def _measure(job: str, mode: Fsync, delivery: Delivery, figures: Figures) -> None:
     with _engine(job, mode, delivery) as engine:
         stream = Stream(engine, INPUTS[job])
@@ -109,6 +127,9 @@ def _measure(job: str, mode: Fsync, delivery: Delivery, figures: Figures) -> Non
         _, cpu = cpu_of(stream.drain)
         figures.cpu_s += cpu
         figures.rows += MANY
+        if mode == "none":
+            figures.alone_s += stream.drain_alone()
+            figures.alone += ALONE
         stream.feed(figures)
         stream.check(job)
 
@@ -131,7 +152,7 @@ def _engine(job: str, mode: Fsync, delivery: Delivery) -> Iterator[Engine]:
 @lru_cache(maxsize=1)
 def _lines() -> list[bytes]:
     """Events one after the other, ten in a millisecond."""
-    count = WARM + MANY + round(2 * RATE * SECONDS)
+    count = WARM + MANY + ALONE + round(2 * RATE * SECONDS)
     return [
         b'{"id":%d,"ts":"2026-01-01 00:%02d:%02d.%03d","k":"key-%d","v":%d,"note":"what else an event says, of %d bytes"}'
         % (n, n // 600_000, n // 10_000 % 60, n // 10 % 1000, n * 7919 % KEYS, n * 104_729 % 100, n)
@@ -174,6 +195,15 @@ class Stream:
         """Runs epochs, in this thread, until nothing is left."""
         while self._runner.step():
             pass
+
+    def drain_alone(self) -> float:
+        """CPU seconds of epochs that have one row of each topic."""
+        cpu = 0.0
+        for _ in range(ALONE // len(self._topics)):
+            self.append(len(self._topics))
+            cpu += cpu_of(self._runner.step)[1]
+        self.drain()
+        return cpu
 
     def feed(self, figures: Figures) -> None:
         """At the rate, beside the graph's thread; adds what was seen."""
