@@ -183,7 +183,8 @@ def _crossing_rows(source: PhysicalNode, target: PhysicalNode, port: int) -> tup
     """What the rows come out of, and the columns of it that the target takes."""
     if isinstance(target.plan, LogicalPlan):
         below = target.plan.inputs[port]
-        wanted = target.plan.needs(frozenset(target.columns), port)
+        whole = frozenset(below.schema.names)
+        wanted = whole if target.plan.whole else target.plan.needs(frozenset(target.columns), port)
     else:
         assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
         below, wanted = source.plan, frozenset(source.columns)

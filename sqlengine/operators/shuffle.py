@@ -206,20 +206,33 @@ class ShuffleInOperator:
         self._times = PortTimes(context, self.node.parts)
 
     def process(self, port: int, batch: Batch) -> Output:
-        if batch.origin:
-            return [(0, replace(self._times.advance(int(batch.origin), batch), origin=""))]
-        reached = self._times.reached
-        tick = batch.tick(self.node.columns)
-        return [(0, replace(tick, watermark=reached, since=reached, idle=self._times.idle))]
+        return [(0, made) for made in _in_time(self._aligned(batch))]
 
     def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
         """What several parts sent, or one in several epochs, goes on together: an operation takes one batch of many rows in
         less time than many of few."""
-        came = [made for port, batch in parts for _, made in self.process(port, batch)]
+        came = [self._aligned(batch) for _, batch in parts]
         rows = [b for b in came[:-1] if b.num_rows]
         if any(b.schema != came[-1].schema for b in rows):
-            return [(0, b) for b in came]
+            return [(0, made) for batch in came for made in _in_time(batch)]
         steps = joined_steps([np.array([b.watermark for b in came]), *(b.steps for b in came)])
-        return [(0, replace(concat([*rows, came[-1]]), since=came[0].since, steps=steps))]
+        whole = replace(concat([*rows, came[-1]]), since=came[0].since, steps=steps)
+        return [(0, made) for made in _in_time(whole)]
 
     def close(self) -> None: ...
+
+    def _aligned(self, batch: Batch) -> Batch:
+        """With the time of all parts; what comes from none of them is a tick of this one."""
+        if batch.origin:
+            return replace(self._times.advance(int(batch.origin), batch), origin="")
+        reached = self._times.reached
+        tick = batch.tick(self.node.columns)
+        return replace(tick, watermark=reached, since=reached, idle=self._times.idle)
+
+
+def _in_time(batch: Batch) -> list[Batch]:
+    """Where time goes on before the first row, since of rows that are elsewhere, a tick says so."""
+    first = int(batch.watermarks()[0]) if batch.num_rows else batch.since
+    if first <= batch.since:
+        return [batch]
+    return [batch.slice(0, 0), replace(batch, since=first).slice(0, batch.num_rows)]

@@ -159,18 +159,23 @@ class Group:
             quiet = 0 if any(busy) else quiet + 1
 
     def _turn(self, index: int, chance: Random | None, unrest: float) -> bool:
-        if chance is not None and chance.random() < unrest:
-            match chance.choice(("kill", "in step", "move", "checkpoint")):
-                case "kill":
-                    self.kill(index)
-                case "in step":
-                    self.kill_in_step(index, chance)
-                case "move":
-                    self.move(index)
-                case _:
-                    self.open[index].runner.checkpoint(wait=True)
-            return True
-        return self.step(index)
+        if chance is None or chance.random() >= unrest:
+            return self.step(index)
+        self.act(index, chance.choice(("kill", "in step", "move", "checkpoint")), chance)
+        return True
+
+    def act(self, index: int, action: str, chance: Random) -> None:
+        match action:
+            case "step":
+                self.step(index)
+            case "kill":
+                self.kill(index)
+            case "in step":
+                self.kill_in_step(index, chance)
+            case "move":
+                self.move(index)
+            case "checkpoint":
+                self.open[index].runner.checkpoint(wait=True)
 
     def close(self) -> None:
         for part in self.open.values():

@@ -31,7 +31,13 @@ class Topics:
         if not isinstance(node, Scan):
             return node
         table = node.table
-        if table.connector != "filesystem" or table.metadata or table.partition_keys or node.reloaded:
+        if (
+            table.connector != "filesystem"
+            or "path" not in table.options
+            or table.metadata
+            or table.partition_keys
+            or node.reloaded
+        ):
             raise ValueError(f"connector {table.connector} with {len(table.metadata)} metadata columns")
         known = (table.name, *sorted(table.options.items()))
         if known not in self.made:

@@ -28,7 +28,7 @@ from tests.sql.golden import Script, scripts
 STREAMING = tuple(s for s in scripts() if s.mode == "streaming")
 # So late is no row that its shard has in time.
 _PATIENCE_MS = 60_000
-QUICK = {"changelog/functions", "groups/set_operations", "insert/statement_sets", "windows/cascade"}
+QUICK = {"changelog/functions", "insert/statement_sets"}
 EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow]) for s in STREAMING]
 
 
