@@ -14,6 +14,7 @@ from parser.errors import SqlError
 from planner.division import Share
 from planner.merge import Graph
 from planner.two_phases import in_two_phases
+from sqlengine.broker.errors import Fenced
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.portion import Portion
@@ -71,8 +72,13 @@ class Part:
 
     def switch(self, change: GraphChange) -> None:
         """Puts it in place between two epochs of this part. Until all parts have done so, those that have wait with what
-        they send to others, who read it once they have."""
-        self.graph.switch(change)
+        they send to others, who read it once they have. A part that turns out to be lost makes no change: its next owner
+        does."""
+        try:
+            self.graph.switch(change)
+        except Fenced:
+            if not self.lost:
+                raise
 
     def close(self) -> None:
         """Ends the epoch that runs and writes a checkpoint: who opens the part next goes on from there."""

@@ -22,6 +22,7 @@ from sqlengine.machine import Machine
 from sqlengine.parts.part import Part, open_part
 from sqlengine.planning import JobText, PlannedJob, plan_job
 from sqlengine.state.store import CheckpointStore, MemoryStore
+from sqlengine.threads import THREADS, Threads
 
 START = 1_700_000_000_000
 NEVER = 1 << 60
@@ -62,6 +63,7 @@ class Group:
     plans: dict[tuple[str, int], PlannedJob] = field(default_factory=dict)
     stores: Stores = field(default_factory=Stores)
     steps: int = 0
+    threads: Threads = THREADS
 
     def host(self) -> GraphHost:
         config = Config(rows_per_read=self.rows_per_read, checkpoint_rows=NEVER, checkpoint_ms=NEVER)
@@ -71,7 +73,7 @@ class Group:
 
         return GraphHost(
             config,
-            Machine(clock=lambda: self.now),
+            Machine(clock=lambda: self.now, threads=self.threads),
             self.broker,
             OperatorFactory(),
             self.stores,

@@ -79,7 +79,8 @@ class _Members:
         return self.held[name].fence(parts_topic("g"), index)
 
 
-def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker) -> None:
+@pytest.mark.parametrize("does", ["an epoch", "a change"])
+def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker, does: str) -> None:
     group = Group(broker, parts=2)
     broker.create_topic(parts_topic("g"), 2)
     members = _Members(broker, group)
@@ -95,7 +96,11 @@ def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker) -> None:
     new = group.open_part(taken, lambda: members.fence("two", taken))
     click(broker, 20, 20)
     written = len(values_of(broker, "_shuffle_g"))
-    assert not old.step()
+    if does == "a change":
+        old.switch(old.prepare(old.runner.graph, {}, {"a": 0}, {}))
+        assert old.runner.jobs == {"a": 1}
+    else:
+        assert not old.step()
     assert old.lost
     assert not old.step()
     assert len(values_of(broker, "_shuffle_g")) == written

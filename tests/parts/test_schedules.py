@@ -37,23 +37,23 @@ JOBS = """
 JOB = planned("all", JOBS)
 
 
-def _events(broker: Broker) -> None:
+def events(broker: Broker) -> None:
     broker.create_topic("events", SHARDS)
     for i in range(72):
         row = {"k": f"k{i % 5}", "v": i, "ts": f"2024-01-01 00:00:{i * 59 // 71:02}"}
         broker.append("events", i % SHARDS, [json.dumps(row).encode()], timestamp_ms=0)
 
 
-def _left(broker: Broker) -> dict[str, object]:
+def left(broker: Broker) -> dict[str, object]:
     found: dict[str, object] = {t: Counter(values_of(broker, t)) for t in OUT if t != "counts"}  # type: ignore[arg-type]
     return {**found, "counts": broker.read_latest("counts")}
 
 
 def _alone() -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder, broker_in(Path(folder)) as broker:
-        _events(broker)
+        events(broker)
         undivided(Group(broker), JOB).close()
-        return _left(broker)
+        return left(broker)
 
 
 EXPECTED = _alone()
@@ -65,7 +65,7 @@ SCHEDULES = st.lists(st.tuples(st.integers(0, PARTS - 1), st.sampled_from(ACTION
 @given(schedule=SCHEDULES, seed=st.integers(0, 1 << 16), rows=st.sampled_from((1, 3, 100)))
 def test_any_schedule_leaves_the_same(schedule: list[tuple[int, str]], seed: int, rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder, broker_in(Path(folder)) as broker:
-        _events(broker)
+        events(broker)
         group, chance = Group(broker, parts=PARTS, rows_per_read=rows), Random(seed)
         group.start()
         group.submit(JOB)
@@ -73,4 +73,4 @@ def test_any_schedule_leaves_the_same(schedule: list[tuple[int, str]], seed: int
             group.act(part, action, chance)
         group.run(chance)
         group.close()
-        assert _left(broker) == EXPECTED
+        assert left(broker) == EXPECTED
