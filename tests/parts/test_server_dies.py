@@ -15,7 +15,7 @@ from tests.simulation.threads import SimulatedThreads
 from tests.simulation.world import Death, World
 
 DEATHS = 5
-SEEDS = [pytest.param(seed, marks=[] if seed < 2 else [pytest.mark.slow]) for seed in range(40)]
+SEEDS = [pytest.param(seed, marks=[] if seed < 1 else [pytest.mark.slow]) for seed in range(40)]
 
 
 @dataclass
