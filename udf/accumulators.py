@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import DataType
+from udf.arrays import valid
 from udf.vector import BoolArray
 
 Slots: TypeAlias = npt.NDArray[np.int64]
@@ -85,3 +86,9 @@ def quotient(numbers: Slots, divisor: Slots) -> Slots:
     floor = numbers // divisor  # rounds down
     cut: Slots = floor + ((floor < 0) & (floor * divisor != numbers))
     return cut
+
+
+def rows_that_count(values: pa.Array, slots: Slots, selected: BoolArray) -> tuple[Slots, pa.Array]:
+    """The rows that count and are not NULL."""
+    keep = selected & valid(values, len(values))
+    return (slots, values) if keep.all() else (slots[keep], values.filter(pa.array(keep)))

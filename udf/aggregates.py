@@ -5,7 +5,7 @@ nullable column a bool array `name + '?'` that is True where the value is not NU
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, TypeAlias
@@ -15,21 +15,10 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
-from udf.accumulators import Accumulator, BothWays, Column, Slots, quotient, to_arrow_column, to_numpy
+from udf.accumulators import Accumulator, BothWays, Column, Slots, quotient, rows_that_count, to_arrow_column, to_numpy
 from udf.arrays import valid
 from udf.decimals import EXACT, fit
 from udf.distinct import Distinct
-from udf.held import (
-    Counted,
-    Entry,
-    Ranked,
-    change_counts,
-    counted,
-    kept_type,
-    merge_counts,
-    restored,
-    stored_type,
-)
 from udf.vector import BoolArray, Errors, Vector
 
 __all__ = ["Accumulator", "Aggregate", "Slots", "aggregate_names", "bind_aggregate", "is_aggregate"]
@@ -64,12 +53,6 @@ class Aggregate(Protocol):
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None: ...
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector: ...
-
-
-def _rows(values: pa.Array, slots: Slots, selected: BoolArray) -> tuple[Slots, pa.Array]:
-    """The rows that count and are not NULL."""
-    keep = selected & valid(values, len(values))
-    return (slots, values) if keep.all() else (slots[keep], values.filter(pa.array(keep)))
 
 
 @dataclass(frozen=True)
@@ -119,7 +102,7 @@ class Sum(BothWays):
     def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
         if values is None:
             raise ValueError("SUM and AVG have an argument")
-        slots, values = _rows(values, slots, selected)
+        slots, values = rows_that_count(values, slots, selected)
         added = to_numpy(values)
         if added.dtype == np.object_:
             self._add_decimals(acc, slots, added, sign)
@@ -191,94 +174,6 @@ def _add(sums: Column, slots: Slots, added: Column, kind: DataType) -> None:
     sums[distinct] = narrow
 
 
-@dataclass(frozen=True)
-class Extreme:
-    """MIN and MAX of what is not NULL; NULL if there is nothing. As in Flink a NaN that comes first stays, and no other
-    counts."""
-
-    result_type: DataType
-    greatest: bool
-    retractable: bool = False
-
-    @property
-    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (("value", self.result_type.plain),)
-
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        if values is None:
-            raise ValueError("MIN and MAX have an argument")
-        slots, values = _rows(values, slots, selected)
-        self._offer(acc, slots, to_numpy(values))
-
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        raise NotImplementedError("MIN and MAX were not bound to take rows back")
-
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
-        present = other["value?"][others].astype(np.bool_)
-        self._offer(acc, slots[present], other["value"][others][present])
-
-    def _offer(self, acc: Accumulator, slots: Slots, values: Column) -> None:
-        held, present = acc["value"], acc["value?"]
-        if held.dtype == np.object_:
-            self._offer_objects(held, present, slots, values)
-            return
-        fresh = np.flatnonzero(~present[slots].astype(np.bool_))[::-1]
-        held[slots[fresh]] = values[fresh]  # of several writes to one slot the last one stays: the first value
-        present[slots] = True
-        if held.dtype == np.float64:
-            counts = ~np.isnan(held[slots])
-            slots, values = slots[counts], values[counts]
-            if (values == 0.0).any():
-                self._offer_objects(held, present, slots, values)  # of two zeros the first stays
-                return
-        choose: np.ufunc = np.fmax if self.greatest else np.fmin
-        choose.at(held, slots, values)
-
-    def _offer_objects(self, held: Column, present: Column, slots: Slots, values: Column) -> None:
-        for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
-            if present[slot] and not (value > held[slot] if self.greatest else value < held[slot]):
-                continue
-            held[slot], present[slot] = value, True
-
-    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        return to_arrow_column(acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type)
-
-
-@dataclass(frozen=True)
-class RetractableExtreme:
-    """MIN and MAX where values are taken back: they keep all values with their numbers. NaN is the greatest, as in
-    Flink."""
-
-    result_type: DataType
-    greatest: bool
-    retractable: bool = True
-
-    @property
-    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (("values", kept_type(self.result_type)),)
-
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        change_counts(acc, "values", slots, values, selected, 1, self._ranked)
-
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
-        change_counts(acc, "values", slots, values, selected, -1, self._ranked)
-
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
-        merge_counts(acc, "values", slots, other, others, self._ranked)
-
-    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        best = [self._best(acc, slot) for slot in slots.tolist()]
-        return restored(pa.array(best, stored_type(self.result_type).arrow), self.result_type)
-
-    def _best(self, acc: Accumulator, slot: int) -> object:
-        held = counted(acc, "values", slot, self._ranked)
-        assert isinstance(held, Ranked)
-        return held.best()
-
-    def _ranked(self, held: Iterable[Entry]) -> Counted:
-        return Ranked(held, self.greatest)
-
-
 # The aggregate for arguments of these types; where the flag says so, one that takes rows back.
 Factory: TypeAlias = Callable[[Sequence[DataType], bool], Aggregate]
 
@@ -309,16 +204,6 @@ def _one_number(name: str, types: Sequence[DataType]) -> DataType:
     return types[0].as_attribute(TimeAttribute.NONE)
 
 
-def _extreme(name: str, *, greatest: bool) -> Factory:
-    def bind(types: Sequence[DataType], retract: bool) -> Aggregate:
-        if len(types) != 1 or types[0].children or types[0].is_binary or types[0].root is Root.NULL:
-            raise refusal(name, types, "one value that can be ordered expected")
-        t = types[0].as_attribute(TimeAttribute.NONE)
-        return RetractableExtreme(t, greatest) if retract else Extreme(t, greatest)
-
-    return bind
-
-
 def refusal(name: str, types: Sequence[DataType], detail: str) -> PlanError:
     """The error for arguments that an aggregate does not take."""
     return PlanError(f"cannot apply '{name}' to arguments ({', '.join(map(str, types))})", detail=detail)
@@ -328,8 +213,6 @@ _AGGREGATES: dict[str, Factory] = {
     "COUNT": _count,
     "SUM": _sum,
     "AVG": _avg,
-    "MIN": _extreme("MIN", greatest=False),
-    "MAX": _extreme("MAX", greatest=True),
 }
 
 
@@ -340,8 +223,6 @@ _DOCS: dict[tuple[str, ...], str] = {
         "SUM",
     ): "SUM([DISTINCT] number): the sum of what is not NULL, in the type of the argument; NULL if there is nothing.",
     ("AVG",): "AVG([DISTINCT] number): the mean of what is not NULL; that of integers is cut to an integer.",
-    ("MIN",): "MIN(value): the smallest value that is not NULL.",
-    ("MAX",): "MAX(value): the greatest value that is not NULL.",
 }
 
 
