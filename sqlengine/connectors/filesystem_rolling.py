@@ -84,8 +84,8 @@ class RollingFileSink:
 
     def _recover(self) -> None:
         """Completes what a crash has interrupted, and takes up the log where the journal says."""
-        if self._number:
-            self._show(self._number - 1)
+        for number in self._hidden():
+            self._show(number)
         self._file = self._disk.open(self._log(self._number), make=True, mode=0o644)
         cut_back(self._disk, self._file, self._log(self._number), self._length)
         self._begin(self._disk.read(self._log(self._number), self._length))
@@ -95,6 +95,13 @@ class RollingFileSink:
             self._disk.sync(self._file)
             self._journal.settle()
             self._disk.sync_folder(self._folder)
+
+    def _hidden(self) -> list[int]:
+        """The numbers of files that are complete and have not got their names."""
+        start = f".{self._name}-"
+        names = (n.removeprefix(start) for n in self._disk.names(self._folder) if n.startswith(start))
+        found = {int(n.partition(".")[0]) for n in names if n.partition(".")[2] in ("log", "ready")}
+        return sorted(n for n in found if n < self._number)
 
     def _begin(self, log: bytes) -> None:
         ready = self._ready(self._number)

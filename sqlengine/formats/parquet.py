@@ -247,12 +247,13 @@ class _Writer:
             store_schema=False,
         )
         self._rows: list[pa.RecordBatch] = []
-        self.held = 0
+        self._count = self.held = 0
 
     def write(self, rows: pa.RecordBatch) -> bytes:
         self._rows.append(rows)
+        self._count += len(rows)
         self.held += rows.nbytes
-        if self.held >= self._block or sum(map(len, self._rows)) >= _GROUP_ROWS:
+        if self.held >= self._block or self._count >= _GROUP_ROWS:
             self._write_group()
         return self._out.taken()
 
@@ -260,7 +261,7 @@ class _Writer:
         if self._rows:
             table = pa.Table.from_batches(self._rows).combine_chunks()
             self._writer.write_table(table, row_group_size=table.num_rows)
-        self._rows, self.held = [], 0
+        self._rows, self._count, self.held = [], 0, 0
 
     def finish(self) -> bytes:
         self._write_group()
