@@ -52,6 +52,12 @@ def _success_file(text: str) -> str:
     return choice("success-file")(text)
 
 
+def _hidden_name(text: str) -> str:
+    if "/" in text or text[:1] not in ("_", "."):
+        raise ValueError("expected a name that begins with _ or ., which readers leave out")
+    return text
+
+
 @connector("filesystem")
 class FilesystemConnector:
     name: ClassVar[str] = "filesystem"
@@ -74,7 +80,7 @@ class FilesystemConnector:
         ),
         _COMMIT + "trigger": Option(_process_time, default="process-time"),
         _COMMIT + "delay": Option(delay, default="0 s", doc="a partition is complete so long after its first row"),
-        _COMMIT + "success-file.name": Option(default="_SUCCESS"),
+        _COMMIT + "success-file.name": Option(_hidden_name, default="_SUCCESS"),
         "sink.parallelism": Option(at_least(1), doc="without effect"),
         "sink.fsync": Option(
             choice("none", "epoch"), default="none", doc="'epoch' keeps what is committed over power loss"

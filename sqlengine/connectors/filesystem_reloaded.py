@@ -128,6 +128,12 @@ class ReloadedSource:
         count = records.num_rows
         return Chunk(shard, offset, records.next_offset, count, records.values, offsets=records.offsets, kinds=kinds)
 
+    def gone(self, shard: str, offset: int) -> str | None:
+        """See `Forgetting`: each graph has versions of its own."""
+        if offset <= self._broker.end_offset(self._topic, 0):
+            return None
+        return "rows were looked up in versions of the file that only the graph has in which the job ran"
+
     def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def close(self) -> None: ...

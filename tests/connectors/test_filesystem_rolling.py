@@ -189,6 +189,7 @@ def test_partitions_are_committed_with_all_their_rows(tmp_path: Path) -> None:
     ("options", "said"),
     [
         ({"sink.partition-commit.policy.kind": "success-file"}, "has no partitions that could be committed"),
+        ({"sink.partition-commit.success-file.name": "../_DONE"}, "begins with _"),
         ({"sink.partition-commit.trigger": "partition-time"}, "bad value 'partition-time'"),
         ({"sink.partition-commit.policy.kind": "metastore,success-file"}, "bad value 'metastore"),
     ],

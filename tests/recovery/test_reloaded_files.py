@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from parser.errors import JobError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.config import Config
 from sqlengine.engine import Engine
@@ -126,4 +127,17 @@ def test_equal_rows_go_one_by_one(tmp_path: Path) -> None:
     life.feed(1)
     step(life.engine)
     assert life.out() == [(1, "x"), (1, "x"), (1, "y"), (1, "x"), (1, "y")]
+    die(life.engine)
+
+
+def test_a_savepoint_is_no_start_in_a_graph_that_has_not_the_versions(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.write("1,one", "2,two")
+    life.engine.submit("job", JOB.format(folder=tmp_path, key=""))
+    life.feed(1)
+    step(life.engine)
+    path = life.engine.save_job("job", stop=True).savepoint
+    with pytest.raises(JobError, match="only the graph has in which the job ran"):
+        life.engine.start_job("job", path)
+    assert life.engine.start_job("job").status == "started"
     die(life.engine)

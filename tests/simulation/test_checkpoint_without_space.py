@@ -19,6 +19,12 @@ def _position(epoch: int) -> Position:
     return Position("main", epoch, 1, epoch, {}, [], [], {})
 
 
+def _write_on(checkpoints: Checkpoints) -> None:
+    """One after the other: a few bytes may fit in what is left."""
+    for epoch in range(3, 100):
+        checkpoints.finish(_position(epoch), {}, 0)
+
+
 def test_the_last_checkpoint_is_made_although_the_one_before_found_no_space() -> None:
     world = World(0)
     disk, line = SimulatedDisk(world, "a", lambda: False), SimulatedThreads(world).line("checkpoint")
@@ -35,5 +41,4 @@ def test_the_last_checkpoint_is_made_although_the_one_before_found_no_space() ->
     assert loaded.position["epoch"] == 2
     disk.full = lambda _: True
     with pytest.raises(ServiceError, match="could not be written"):
-        for epoch in range(3, 100):  # a few bytes may fit in what is left
-            checkpoints.finish(_position(epoch), {}, 0)
+        _write_on(checkpoints)
