@@ -231,7 +231,8 @@ class RunningGraph:
 
     def prepare_taking(self, plan: PlannedJob, version: int) -> GraphChange:
         """Makes a change ready that brings a job from another graph; what it brings is still to come."""
-        return self.runner.prepare(merge(self.runner.graph, {plan.name: plan.sinks}), {plan.name: version})
+        with self.runner.outputs.patient():
+            return self.runner.prepare(merge(self.runner.graph, {plan.name: plan.sinks}), {plan.name: version})
 
     def take(self, change: GraphChange, belongings: Belongings, handover: str) -> None:
         """Puts a job in place that comes from another graph (in the graph's thread). NotTogether where it does not fit

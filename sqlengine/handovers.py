@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sqlengine.broker.base import Broker
 from sqlengine.executors.belongings import Belongings, SourceAt
+from sqlengine.executors.unsent import Unsent
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
 from sqlengine.state.topic_store import TopicStores
 
@@ -30,6 +31,7 @@ class _Header(msgspec.Struct):
     sources: dict[str, SourceAt]
     given: list[str]
     tables: list[tuple[str, str]]
+    unsent: list[Unsent] = []
     format: int = FORMAT
 
 
@@ -62,7 +64,8 @@ class Handovers:
             return None
         header = msgspec.convert(loaded.position, _Header)
         tables = {key: _whole(n, loaded.tables) for n, key in enumerate(header.tables)}
-        return Belongings(header.job, header.version, header.graph, header.epoch, header.sources, header.given, tables)
+        about = (header.job, header.version, header.graph, header.epoch, header.sources, header.given)
+        return Belongings(*about, tables, tuple(header.unsent))
 
     def remove(self, name: str) -> None:
         self._stores.remove(name)
@@ -70,7 +73,7 @@ class Handovers:
 
 
 def _header(b: Belongings) -> _Header:
-    return _Header(b.job, b.version, b.graph, b.epoch, b.sources, b.given, list(b.tables))
+    return _Header(b.job, b.version, b.graph, b.epoch, b.sources, b.given, list(b.tables), list(b.unsent))
 
 
 def _pieces(number: int, rows: pa.Table) -> Iterator[tuple[str, Changes]]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from parser.errors import JobError, ServiceError, SqlError
+from sqlengine.broker.errors import BrokerFull
 from sqlengine.executors.belongings import Belongings, capture, common_positions, obstacles
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.recovery import recovering
@@ -215,11 +216,14 @@ def _leave(move: _Move, meeting: Mapping[str, Mapping[str, int]], handovers: Han
     runner = move.source.runner
     if not runner.reach(meeting, _EPOCHS):
         raise NotTogether(move.job, move.target.name, "its sources are not read as far")
-    runner.complete()
     belongings = capture(runner, move.job)
     why_not = next(obstacles(belongings, move.coming.graph, move.target.runner), None)
     if why_not is not None:
         raise NotTogether(move.job, move.target.name, why_not)
     handovers.put(move.handover, belongings)
+    runner.outputs.give_away(belongings.unsent)
     runner.apply(move.leaving)
+    if belongings.unsent:  # or a recovery would write them again, and wait for space
+        with suppress(BrokerFull):
+            runner.checkpoint()
     return belongings

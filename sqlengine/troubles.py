@@ -54,12 +54,22 @@ class Gauge:
         self._count()
         reading = _Reading(now, runner.progress.rows_in, Counter(dict(runner.progress.letters)), dict(self._jobs))
         self._readings.append(reading)
+        yield from self._full_sinks()
         yield from self._slow_sinks(now, limits)
         before = self._readings[0]
         if now - before.at >= _WINDOW_S:
             self._readings.popleft()
             yield from self._errors(before, reading, limits)
             yield from self._costs(before, reading, limits)
+
+    def _full_sinks(self) -> Iterator[Trouble]:
+        """Those that wait for space where others have some: not on the broker's disk. Each with its only job."""
+        sinks = self.graph.runner.executor.plan.sinks
+        for name, error in list(self.graph.runner.outputs.blocked.items()):
+            table = sinks[name].sink.table if name in sinks else None
+            if table is not None and table.connector != "topic" and len(sinks[name].jobs) == 1:
+                (job,) = sinks[name].jobs
+                yield Trouble(job, Cause.SINK, f"sink '{table.display}' waits: {error.message}")
 
     def _slow_sinks(self, now: float, limits: Callable[[str], Limits]) -> Iterator[Trouble]:
         runner = self.graph.runner

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from parser.errors import ServiceError
 
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class BrokerError(ServiceError):
@@ -109,7 +109,7 @@ def offset_out_of_range(where: str, offset: int, begin: int, end: int) -> Offset
 
 def cannot_write(where: str, cause: OSError) -> BrokerError:
     detail = f"{cause.strerror}; nothing was written"
-    if cause.errno not in _NO_SPACE:
+    if cause.errno not in NO_SPACE:
         return BrokerError(f"cannot write to {where}", detail=detail)
     hint = "free disk space or lower the retention of topics, then try again"
     return BrokerFull(f"no space to write to {where}", detail=detail, hint=hint)
@@ -129,7 +129,7 @@ def telling_of_a_full_disk(where: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_SPACE:
+        if error.errno in NO_SPACE:
             raise cannot_write(where, error) from error
         raise
 

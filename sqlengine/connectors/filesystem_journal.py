@@ -27,7 +27,11 @@ class Journal:
             raise ServiceError(f"another process writes to '{path.parent}' as the same writer")
         self.epoch: int | None = None
         self.numbers: tuple[int, ...] = (0,) * count
-        self._size = self._load()
+        try:
+            self._size = self._load()
+        except BaseException:
+            disk.close(self._file)
+            raise
 
     def _load(self) -> int:
         """Reads the entries; the journal's size up to the last whole one."""

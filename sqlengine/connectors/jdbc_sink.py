@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
+from xxhash import xxh64_hexdigest
+
 from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
@@ -18,6 +20,7 @@ from sqlengine.connectors.jdbc_dialects import Account, Connection, Cursor, Dial
 from sqlengine.connectors.jdbc_values import written
 
 Row = tuple[Value, ...]
+_MOST_OF_WRITER = 200
 _PATIENCE_MS: Final = 5_000
 
 
@@ -41,7 +44,7 @@ class JdbcSink:
         self._retries = retries
         self._clock = clock
         self._locked_since: int | None = None
-        self._writer = writer_of(writer[:200], table, url, name)
+        self._writer = writer_of(_shortened(writer), table, url, name)
         self._pending: list[tuple[Row, bool]] = []
         self._connection: Connection | None = None
         self._last = self._prepare()
@@ -172,6 +175,11 @@ class _Statements:
         parts = [f"{n} {dialect.type_name(c.type, n in key)}" for n, c in zip(names, table.physical, strict=True)]
         parts += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
         self.definition = f"CREATE TABLE {target} ({', '.join(parts)})"
+
+
+def _shortened(writer: str) -> str:
+    """As a key of the table of epochs: another one for each writer."""
+    return writer if len(writer) <= _MOST_OF_WRITER else f"{writer[:180]}-{xxh64_hexdigest(writer.encode())}"
 
 
 def _marks(dialect: Dialect, names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from planner.logical import LogicalPlan, Scan
 from planner.logical import Sink as PlannedSink
 from planner.settings import IDLE_OPTION, RUNTIME_MODE, is_batch
 from sqlengine.batch import RowKind
+from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import (
     Changing,
     Connector,
@@ -159,7 +160,8 @@ def open_scan(scan: Scan, environment: Environment) -> Source:
 
 
 def open_sink(table: Table, environment: Environment, *, overwrite: bool = False) -> Sink:
-    """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is there."""
+    """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is there. BrokerFull where
+    there is no space for it."""
     validate(table)
     found = connector_of(table)
     try:
@@ -169,6 +171,8 @@ def open_sink(table: Table, environment: Environment, *, overwrite: bool = False
             else found.sink(table, environment)
         )
     except OSError as error:
+        if error.errno in NO_SPACE:
+            raise cannot_write(f"table '{table.display}'", error) from None
         raise _cannot_open(table, "written", error) from None
 
 

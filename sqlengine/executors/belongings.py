@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from planner.logical import Scan, Values
 from planner.merge import Graph
+from planner.physical import lower
 from planner.takeover import name_of
 from sqlengine.executors.changes import Brought
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.unsent import Unsent
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable
 
 # Columns that say when something came, by the clock of the graph that it came to.
@@ -30,7 +32,8 @@ class SourceAt:
 @dataclass(frozen=True)
 class Belongings:
     """Those of a job behind an epoch of the graph that it leaves. `sources` by the digests of their scans; `given`: the
-    digests of constant rows that have come; `tables` by the digest of their operation and their name."""
+    digests of constant rows that have come; `tables` by the digest of their operation and their name; `unsent`: what its
+    sinks had no space for."""
 
     job: str
     version: int
@@ -39,10 +42,13 @@ class Belongings:
     sources: dict[str, SourceAt]
     given: list[str]
     tables: Mapping[tuple[str, str], pa.Table]
+    unsent: tuple[Unsent, ...] = ()
 
 
 def capture(runner: GraphRunner, job: str) -> Belongings:
-    """What a job would take along now, as copies (in the graph's thread)."""
+    """What a job would take along now, as copies (in the graph's thread). BrokerFull where rows cannot leave, and are not
+    the job's alone."""
+    unsent = runner.unsent(job)
     nodes = [runner.graph.nodes[i] for i in runner.graph.jobs[job]]
     scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
     unstarted = runner.inputs.unstarted
@@ -54,6 +60,7 @@ def capture(runner: GraphRunner, job: str) -> Belongings:
         {digest: SourceAt(dict(s.positions), s.ended) for digest, s in scans.items()},
         [n.plan.digest for n in nodes if isinstance(n.plan, Values) and n.id not in unstarted],
         {(n.plan.digest, name): t.dump() for n in nodes for name, t in runner.executor.tables_of(n.id).items()},
+        unsent,
     )
 
 
@@ -70,6 +77,7 @@ def bring(belongings: Belongings, graph: Graph, runner: GraphRunner, handover: s
         {name: source.positions for name, source in scans.items()},
         frozenset(name for name, source in scans.items() if source.ended),
         frozenset(n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given),
+        runner.outputs.open_owed(lower(graph), belongings.unsent) if belongings.unsent else {},
     )
 
 

@@ -11,13 +11,15 @@ from planner.merge import Graph
 from sqlengine.connectors.base import Sink
 from sqlengine.executors.embedded import Prepared
 from sqlengine.executors.sources import RunningSource
+from sqlengine.executors.unsent import Owed
 
 
 @dataclass(frozen=True)
 class Brought:
     """What a job brings from another graph, by the nodes of this one: `tables` by their full names, of nodes `born` with
     the change; `positions` of all sources of the job by their scans, those that are `ended`, constant rows that it was
-    `given`; `handover`: where it is written down."""
+    `given`; `handover`: where it is written down; `owed`: rows that the graph which it left could not write, by names of
+    their own."""
 
     handover: str
     tables: Mapping[str, pa.Table]
@@ -25,6 +27,7 @@ class Brought:
     positions: Mapping[str, dict[str, int]]
     ended: frozenset[str]
     given: frozenset[str]
+    owed: Mapping[str, Owed]
 
 
 @dataclass(frozen=True)
@@ -50,3 +53,5 @@ class GraphChange:
             source.source.close()
         for sink in self.sinks.values():
             sink.close()
+        for owed in self.brought.owed.values() if self.brought is not None else ():
+            owed.close()

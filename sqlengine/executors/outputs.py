@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -23,11 +25,16 @@ from sqlengine.executors.answers import Answers
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
 from sqlengine.executors.letters import LetterSink
+from sqlengine.executors.unsent import Owed, Unsent
+from sqlengine.executors.waiting import WaitingSink
+from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import GIVE_UP_PORT, Output
 
 # The sink of dead letters, beside those of the plan.
 LETTERS = "_dead_letters"
 
+
+log = logging.getLogger("sqlengine")
 
 # Commits that take less are not remembered.
 _SLOW_S = 0.05
@@ -57,8 +64,8 @@ class Progress:
 
 class Outputs:
     """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
-    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on. `answers`: of functions, which are
-    kept before what comes of them leaves. `shuffle`: what takes rows to other parts of a divided graph."""
+    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on. `blocked`: sinks without
+    space. `answers`: of functions, which are kept before what comes of them leaves. `shuffle`: what takes rows to other parts of a divided graph."""
 
     def __init__(
         self,
@@ -74,7 +81,10 @@ class Outputs:
         self.refused: dict[str, SqlError] = {}
         self._sinks: Chunked[PhysicalSink] = Chunked()
         self.fatal: list[RowsFailed] = []
+        self.blocked: dict[str, BrokerFull] = {}
         self._uncommitted: dict[str, Sink] = {}
+        self._batches: dict[str, list[Batch]] = {}  # what is not committed
+        self._epochs: dict[str, int] = {}  # of what a sink had no space for
         self._rolling: dict[str, Rolling] = {}
         self.answers = answers
         self._environment = environment
@@ -82,7 +92,7 @@ class Outputs:
         self._fails_on_error = fails_on_error
         self._progress = progress
         self._result = result
-        self._recovering = False
+        self._recovering = self._patient = False
 
     @property
     def shows_result(self) -> bool:
@@ -106,9 +116,22 @@ class Outputs:
                 sinks[name] = self._result
         return sinks
 
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """A sink without space for what it begins with is opened later: its job has run already, elsewhere."""
+        self._patient = True
+        yield
+        self._patient = False
+
     def _open(self, table: Table, overwrite: bool) -> Sink:
+        opener = partial(open_sink, table, self._environment, overwrite=overwrite)
         try:
-            return open_sink(table, self._environment, overwrite=overwrite)
+            return opener()
+        except BrokerFull as error:
+            if not self._patient and not self._recovering:
+                raise
+            log.warning("table '%s' waits for space: %s", table.display, error)
+            return WaitingSink(opener)
         except SqlError as error:
             if not self._recovering:
                 raise
@@ -123,8 +146,39 @@ class Outputs:
         for name in gone:
             self.running.pop(name).close()
             self.refused.pop(name, None)
-            self._uncommitted.pop(name, None)
             self._rolling.pop(name, None)
+            self._let_go(name)
+
+    def _let_go(self, name: str) -> None:
+        self._uncommitted.pop(name, None)
+        self._batches.pop(name, None)
+        self._epochs.pop(name, None)
+        self.blocked.pop(name, None)
+
+    def unsent(self, names: Iterable[str], writer: str, epoch: int) -> tuple[Unsent, ...]:
+        """The rows that these sinks have no space for; `epoch` is the last one."""
+        found = {n: tuple(map(encode_batch, self._batches.get(n, ()))) for n in names}
+        return tuple(Unsent(n, writer, self._epochs.get(n, epoch), batches) for n, batches in found.items())
+
+    def give_away(self, unsent: Iterable[Unsent]) -> None:
+        """Another graph owes these rows from now on."""
+        for given in unsent:
+            self._let_go(given.sink)
+
+    def open_owed(self, plan: PhysicalPlan, unsent: Iterable[Unsent]) -> dict[str, Owed]:
+        """The sinks for rows that a job brings and that are not out. SqlError when one cannot be opened."""
+        owed = {}
+        for given in unsent:
+            sink = plan.sinks[given.sink].sink
+            assert sink.table is not None, "the result of a query goes to no other graph"
+            environment = replace(self._environment, writer=given.writer)
+            held = open_sink(sink.table, environment, overwrite=sink.overwrite)
+            owed[f"{given.sink} of {given.writer}"] = Owed(held, given)
+        return owed
+
+    def owe(self, owed: Mapping[str, Owed]) -> None:
+        """Before anything else leaves, these rows do."""
+        self._uncommitted = {**owed, **self._uncommitted}
 
     def take(self, name: str, batch: Batch) -> None:
         """Rows for a sink."""
@@ -137,6 +191,7 @@ class Outputs:
             self.refused[name] = error
             return
         self._uncommitted[name] = target
+        self._batches.setdefault(name, []).append(batch)
 
     def set_aside(self, errors: Output) -> None:
         """Rows in error become dead letters; those for which jobs fail are kept in `fatal`."""
@@ -167,15 +222,18 @@ class Outputs:
         full: BrokerFull | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
             try:
-                self._progress.rows_out[name] += self._timed(name, epoch)
+                self._progress.rows_out[name] += self._timed(name, self._epochs.get(name, epoch))
             except BrokerFull as error:
-                full = full or error
+                full = self.blocked[name] = error
+                self._epochs.setdefault(name, epoch)
             except SqlError as error:
                 if name == OUTGOING:  # it is nobody's table: no job fails for it
                     raise
                 self.refused[name] = error
             else:
-                del self._uncommitted[name]
+                if isinstance(self._uncommitted[name], Owed):
+                    self._uncommitted[name].close()
+                self._let_go(name)
         if full is not None:
             raise full
 
@@ -191,13 +249,18 @@ class Outputs:
 
     def roll(self, *, end: bool = False) -> None:
         """Lets sinks show what is due; with `end` all, since nothing comes any more."""
+        full: BrokerFull | None = None
         for name in [n for n in self._rolling if n not in self.refused]:
             try:
                 self._rolling[name].roll(end=end)
-            except BrokerFull:
-                raise
+            except BrokerFull as error:
+                full = self.blocked[name] = error
             except SqlError as error:
                 self.refused[name] = error
+            else:
+                self.blocked.pop(name, None)
+        if full is not None:
+            raise full
 
     def raise_failures(self, plan: PhysicalPlan) -> None:
         """Tells of jobs at fault, one at a time."""
@@ -214,5 +277,6 @@ class Outputs:
                 sink.take_place()
 
     def close(self) -> None:
-        for sink in self.running.values():
+        owed = (sink for sink in self._uncommitted.values() if isinstance(sink, Owed))
+        for sink in (*self.running.values(), *owed):
             sink.close()

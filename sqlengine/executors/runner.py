@@ -16,6 +16,7 @@ from planner.logical import AssignWatermark, ShuffleOut, Values
 from planner.merge import Graph
 from planner.physical import lower
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
+from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Chunk, Environment, Sink
 from sqlengine.executors.answers import Answers
 from sqlengine.executors.changes import GraphChange
@@ -29,6 +30,7 @@ from sqlengine.executors.outputs import Outputs, Progress
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
+from sqlengine.executors.unsent import Unsent
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class GraphRunner:
 
     def apply(self, change: GraphChange) -> None:
         """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
-        self.complete()  # what a full disk held up, before its sinks may go
+        self._complete_going(change)
         starts = {name: source.begin(change.starts.get(name, NOT_GIVEN)) for name, source in change.sources.items()}
         handover = change.brought.handover if change.brought is not None else ""
         recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed), handover)
@@ -107,6 +109,26 @@ class GraphRunner:
             source.began, source.began_epoch = starts[name], self.epoch
         with self.whole():
             self.switch(change)
+
+    def _complete_going(self, change: GraphChange) -> None:
+        """What a full disk held up leaves before its sinks go; that of sinks which stay may wait."""
+        try:
+            self.complete()
+        except BrokerFull:
+            blocked = self.outputs.blocked
+            if not blocked or any(name not in change.prepared.plan.sinks for name in blocked):
+                raise
+
+    def unsent(self, job: str) -> tuple[Unsent, ...]:
+        """Completes the last epoch; what sinks without space keep of it, to which this job alone writes."""
+        try:
+            self.complete()
+        except BrokerFull:
+            if not self.outputs.blocked:
+                raise
+        sinks = self.executor.plan.sinks
+        mine = [n for n in self.outputs.blocked if n in sinks and sinks[n].jobs == {job}]
+        return self.outputs.unsent(mine, self.name, self.epoch)
 
     def switch(self, change: GraphChange, position: Position | None = None) -> None:
         """To another graph; with `position` to that of a checkpoint, whose shards are known."""
@@ -129,6 +151,7 @@ class GraphRunner:
         self.inputs.switch(plan, change.sources, change.prepared.operators)
         self.outputs.switch(plan, change.sinks)
         if brought is not None:
+            self.outputs.owe(brought.owed)
             self.inputs.unstarted -= brought.given
             for name in brought.ended & change.sources.keys():
                 self.inputs.running[name].ended = True

@@ -58,8 +58,7 @@ def die(engine: Engine) -> None:
     """As if the process had died: no last epoch, no checkpoint, no more threads."""
     for graph in engine.fleet.graphs.values():
         graph.store.close()
-        for sink in graph.runner.outputs.running.values():
-            sink.close()
+        graph.runner.outputs.close()
         graph._writer.shutdown(wait=False)
         graph._rebuilder.close()
     engine._thread.shutdown(wait=False)

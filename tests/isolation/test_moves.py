@@ -115,7 +115,7 @@ def check_deaths(tmp_path: Path, quiet: dict[str, list[str]], points: Callable[[
 
 
 def test_a_death_at_some_writes_of_a_move_changes_nothing(tmp_path: Path, quiet: dict[str, list[str]]) -> None:
-    check_deaths(tmp_path, quiet, lambda writes: range(1, writes + 1, 23))
+    check_deaths(tmp_path, quiet, lambda writes: range(1, writes + 1, 37))
 
 
 @pytest.mark.slow

@@ -1,0 +1,49 @@
+"""A sink that could not be opened since there was no space: it is opened when there is some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Rolling, Sink
+
+
+class WaitingSink:
+    """Keeps the rows of the epoch until then; `commit` raises BrokerFull meanwhile, as for any sink without space."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(self, opener: Callable[[], Sink]) -> None:
+        self._opener = opener
+        self._sink: Sink | None = None
+        self._pending: list[Batch] = []
+
+    def last_epoch(self) -> int | None:
+        return None if self._sink is None else self._sink.last_epoch()
+
+    def write(self, batch: Batch) -> None:
+        if self._sink is None:
+            self._pending.append(batch)
+        else:
+            self._sink.write(batch)
+
+    def commit(self, epoch: int) -> int:
+        return self._opened().commit(epoch)
+
+    def roll(self, *, end: bool = False) -> None:
+        sink = self._sink
+        if sink is not None and isinstance(sink, Rolling):
+            sink.roll(end=end)
+
+    def close(self) -> None:
+        if self._sink is not None:
+            self._sink.close()
+
+    def _opened(self) -> Sink:
+        if self._sink is None:
+            self._sink = self._opener()
+            pending, self._pending = self._pending, []
+            for batch in pending:
+                self._sink.write(batch)
+        return self._sink
