@@ -52,7 +52,7 @@ WHOLE: Final = Share()
 
 
 def divide(plan: PhysicalPlan, share: Share, topic: str) -> PhysicalPlan:
-    """The plan of one part. `topic`: over which parts exchange rows."""
+    """The plan of one part. `topic`: over which parts exchange rows; one part alone has nobody to exchange them with."""
     return _Division(plan, share, topic).finish()
 
 
@@ -146,7 +146,7 @@ class _Division:
     def _edge(self, source: PhysicalNode, edge: Edge, alone: set[str]) -> Edge:
         """The edge, or one to the crossing that takes its place."""
         target = self.nodes.get(edge.target) or self.plan.nodes.get(edge.target)
-        if target is None or not self._needs_all(target):
+        if target is None or not self._needs_all(target) or self.share.parts == 1:
             return edge
         if not isinstance(target.plan, Stateful) and source.id not in alone:
             return edge

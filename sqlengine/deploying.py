@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
-from planner.division import why_not_divided
 from sqlengine.changes import Outcome, Request
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.savepoints import Restoration
@@ -110,8 +109,8 @@ class Deployment:
     def _refuse_undividable(self, work: Work) -> None:
         """A job that runs in parts stays there."""
         for name, plan in list(work.ready.items()):
-            why = next(filter(None, map(why_not_divided, plan.sinks)), None)
-            if why is not None and self._fleet.of(work.kept.get(name, name)).divided:
+            why = self._fleet.of(work.kept.get(name, name)).obstacle(plan.sinks)
+            if why is not None:
                 reason = f"job '{name}' runs in parts, and this text cannot"
                 work.refuse(name, JobError(reason, detail=why, hint="remove the job, and submit it again"))
 

@@ -91,8 +91,8 @@ class Engine:
             handovers.get,
             self._callables,
         )
-        self._fleet = Fleet(host, self._registry.plans_of)
-        self.instances = Children(self.broker, config, machine) if config.instances else None
+        self.instances = Children(self.broker, config, machine)
+        self._fleet = Fleet(host, self._registry.plans_of, self.instances)
         self.savepoints = Savepoints(self._registry, self._fleet, config, machine.disk)
         self.state = StateViews(self._registry, self._fleet)
         self._moves = Moves(self._registry, self._fleet, handovers)
@@ -128,8 +128,6 @@ class Engine:
         gc.collect()
         gc.freeze()
         self._fleet.start()
-        if self.instances is not None:
-            self.instances.start(self._fleet.divided())
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -141,8 +139,6 @@ class Engine:
         self._isolation.stop()
         self._thread.shutdown(wait=True)
         try:
-            if self.instances is not None:
-                self.instances.stop()
             self._fleet.close()
         finally:
             POOL.leave(self)
@@ -266,10 +262,9 @@ class Engine:
         graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
         text = explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
         job = self.job(name)
-        if self.instances is None and job.graph == MAIN:
+        if not self.config.instances and job.graph == MAIN:
             return text
-        where = f"in graph '{job.graph}': {job.reason}" if job.reason else self._fleet.where(name, bound.plans)
-        return f"{text}\n\n== where it runs ==\n{where}"
+        return f"{text}\n\n== where it runs ==\n{self._fleet.where(job, bound.plans)}"
 
     def explain_json(self, name: str) -> Json:
         """The same for programs."""

@@ -12,17 +12,17 @@ from typing import Final
 import msgspec
 
 from parser.errors import JobError, ServiceError, SqlError
-from planner.division import why_not_divided
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.connectors.base import Environment, Forgetting
 from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.savepoints import Restoration
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
+from sqlengine.instances.children import Children
 from sqlengine.instances.control import is_divided
 from sqlengine.instances.leader import DividedGraph
 from sqlengine.isolation_settings import graph_of, group_of, limits_in
-from sqlengine.jobs import MAIN
+from sqlengine.jobs import MAIN, Job
 from sqlengine.planning import PlannedJob
 
 # The divided graph that all jobs share which can run in parts.
@@ -32,9 +32,10 @@ SHARED: Final = "shared"
 class Fleet:
     """Changed by the thread that makes changes; `graphs` always has MAIN."""
 
-    def __init__(self, host: GraphHost, plan_of: PlanOf) -> None:
+    def __init__(self, host: GraphHost, plan_of: PlanOf, children: Children) -> None:
         self._host = host
         self._plan_of = plan_of
+        self._children = children
         self._started = False
         self.graphs: dict[str, RunningGraph] = {}
 
@@ -43,22 +44,20 @@ class Fleet:
         the log yet)."""
         divided = (SHARED,) if self._host.config.instances else ()
         for name in dict.fromkeys((MAIN, *divided, *names, *self._host.stores.names())):
-            self.graphs[name] = self._open(name)
+            self.graphs[name] = self._open(name, divided=name == SHARED or is_divided(self._host.broker, name))
 
-    def _open(self, name: str, without: Faults | None = None) -> RunningGraph:
+    def _open(self, name: str, *, divided: bool, without: Faults | None = None) -> RunningGraph:
         """ServiceError for a divided graph in a server without instances."""
-        if not is_divided(self._host.broker, name) and (name != SHARED or not self._host.config.instances):
+        config = self._host.config
+        if not divided:
             return open_graph(name, self._host, self._plan_of, without)
-        if not self._host.config.instances:
+        if not config.instances:
             raise ServiceError(
                 f"the graph '{name}' is divided, and there are no instances to run its parts",
                 hint="start with --instances N, as it was made",
             )
-        return DividedGraph(name, self._host, self._plan_of, without or {}, self._host.config.parts)
-
-    def divided(self) -> list[DividedGraph]:
-        """Those whose rows are in other processes."""
-        return [g for g in self.graphs.values() if isinstance(g, DividedGraph)]
+        parts = config.parts if name == SHARED else 1
+        return DividedGraph(name, self._host, self._plan_of, without or {}, parts)
 
     def lost(self) -> dict[str, SqlError]:
         """Jobs that ran and cannot be planned any more, or whose operators raise."""
@@ -89,31 +88,40 @@ class Fleet:
 
     def place(self, plan: PlannedJob, name: str) -> RunningGraph:
         """Where a new job runs: with its group, in parts if it can, else in the main graph; or alone under `name` when it
-        asks for records that these have read already."""
+        asks for records that these have read already, or cannot run where its group does."""
         if limits_in(plan.settings).group is not None:
             home = self.home(plan.settings)
-            return self.graph(name) if self._passed(home, plan) else home
+            return self.graph(name) if home.obstacle(plan.sinks) or self._passed(home, plan) else home
         shared = self.graphs.get(SHARED)
-        divisible = bool(plan.sinks) and all(why_not_divided(s) is None for s in plan.sinks)
-        if shared is not None and divisible and not self._passed(shared, plan):
+        if shared is not None and plan.sinks and shared.obstacle(plan.sinks) is None and not self._passed(shared, plan):
             return shared
         return self.graph(name) if self._passed(self.main, plan) else self.main
 
     def home(self, settings: Mapping[str, str]) -> RunningGraph:
-        """The graph that a job of these settings shares with others: that of its isolation group, or the main one."""
+        """The graph that a job of these settings shares with others: that of its isolation group, which has a process of its
+        own where there are instances, or the main one."""
         group = limits_in(settings).group
         if group is None:
             return self.main
         held = next((name for name in self.graphs if group_of(name) == group), None)
-        return self.graph(held or graph_of(group, f"{self._host.machine.clock()}-{self.log_end}"))
+        if held is not None:
+            return self.graph(held)
+        name = graph_of(group, f"{self._host.machine.clock()}-{self.log_end}")
+        return self.graph(name, divided=self._host.config.instances > 0)
 
-    def graph(self, name: str) -> RunningGraph:
+    def graph(self, name: str, *, divided: bool = False) -> RunningGraph:
         """The graph of that name, made if there is none."""
         if name not in self.graphs:
-            self.graphs[name] = graph = self._open(name)
-            if self._started:
-                graph.loop.start()
+            self.graphs[name] = self._open(name, divided=divided)
+            self._run(self.graphs[name])
         return self.graphs[name]
+
+    def _run(self, graph: RunningGraph) -> None:
+        """Starts it, and the processes that run its parts, once all are started."""
+        if self._started:
+            graph.loop.start()
+            if isinstance(graph, DividedGraph):
+                self._children.run(graph)
 
     def restore(self, name: str, job: str, version: int, restoration: Restoration) -> RunningGraph:
         """A graph of its own for a job that goes on from a savepoint. The checkpoint that it begins with is written whole or
@@ -151,10 +159,10 @@ class Fleet:
 
     def reopen(self, graph: RunningGraph, without: Faults) -> None:
         """Recovers a graph that stands still from what is on disk, without jobs that are at fault."""
+        self._children.end(graph.name)
         graph.close()
-        self.graphs[graph.name] = opened = self._open(graph.name, without)
-        if self._started:
-            opened.loop.start()
+        self.graphs[graph.name] = self._open(graph.name, divided=graph.divided, without=without)
+        self._run(self.graphs[graph.name])
 
     def _passed(self, graph: RunningGraph, plan: PlannedJob) -> bool:
         """Whether a graph reads a source of the plan and is behind the place where a new job would begin."""
@@ -168,12 +176,14 @@ class Fleet:
                 source.close()
         return False
 
-    def where(self, job: str, plans: Iterable[Sink]) -> str:
-        """Where a job runs where there are instances, and why not in them."""
-        graph = self.of(job)
+    def where(self, job: Job, plans: Iterable[Sink]) -> str:
+        """Where a job runs, and why there."""
+        graph = self.of(job.name)
         if isinstance(graph, DividedGraph):
-            return f"in graph '{graph.name}', in {graph.parts} parts"
-        why = next(filter(None, map(why_not_divided, plans)), "it reads from another position than the jobs there")
+            parts = f"in {graph.parts} parts" if graph.parts > 1 else "in a process of its own"
+            return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
+        shared = self.graphs.get(SHARED)
+        why = job.reason or (shared and shared.obstacle(plans)) or "it reads from another position than the others"
         return f"in graph '{graph.name}', in the server's process: {why}"
 
     def here(self, job: str, what: str) -> RunningGraph:
@@ -189,22 +199,26 @@ class Fleet:
 
     def retire_idle(self) -> None:
         """Closes graphs of their own that have no job any more. Their names are never used again."""
-        own = [n for n, g in self.graphs.items() if n != MAIN and not g.divided]
+        own = [n for n in self.graphs if n not in (MAIN, SHARED)]
         for name in [n for n in own if not self.graphs[n].runner.jobs and not self.graphs[n].runner.broken]:
             graph = self.graphs.pop(name)
+            self._children.end(name)
             graph.close()
+            if isinstance(graph, DividedGraph):
+                graph.remove()
             self._host.stores.remove(name)
 
     def start(self) -> None:
         self._started = True
         for graph in self.graphs.values():
-            graph.loop.start()
+            self._run(graph)
 
     def close(self) -> None:
         """Closes all; raises the first error once that is done."""
         with ExitStack() as stack:
             for graph in self.graphs.values():
                 stack.callback(graph.close)
+            stack.callback(self._children.stop)
 
     def abandon(self) -> None:
         """Closes all without a checkpoint: a recovery failed."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias, TypeVar
 
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.division import WHOLE
-from planner.logical import Scan
+from planner.logical import Scan, Sink
 from planner.merge import Graph, merge, stateful_nodes
 from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
@@ -278,6 +278,10 @@ class RunningGraph:
     def rows_by_job(self) -> Counter[str]:
         """Rows that each job has given to sinks since the graph was opened."""
         return self.executor.rows_by_job()
+
+    def obstacle(self, plans: Iterable[Sink]) -> str | None:
+        """Why such statements cannot run in this graph; None where they can."""
+        return None
 
     def passed(self, scan: Scan, source: Source) -> bool:
         """Whether it is behind the place where a new job would begin in a source that it reads."""

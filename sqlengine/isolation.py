@@ -127,7 +127,8 @@ class Isolation:
             log.info("job %s is well again", job.name)
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
             job = self._registry.job(job.name)
-        if job.cause not in (Cause.NONE, Cause.GROUP) or self._fleet.home(job.settings).name == job.graph:
+        home = self._fleet.home(job.settings)
+        if job.cause not in (Cause.NONE, Cause.GROUP) or home.name == job.graph or home.divided:
             return
         if job.reason is None:
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)

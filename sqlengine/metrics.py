@@ -104,7 +104,7 @@ class EngineCollector:
         memory = GaugeMetricFamily("sqlengine_instance_memory_bytes", "Resident memory of an instance", labels=labels)
         cpu = CounterMetricFamily("sqlengine_instance_cpu_seconds", "CPU time of an instance", labels=labels)
         restarts = CounterMetricFamily("sqlengine_instance_restarts", "Starts after the first", labels=labels)
-        for view in self._engine.instances.views() if self._engine.instances is not None else ():
+        for view in self._engine.instances.views():
             of = [view.graph, view.instance]
             alive.add_metric(of, len(view.parts))
             lag.add_metric(of, view.lag)

@@ -15,7 +15,6 @@ def instances_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("")
     def list_instances() -> Response:
         """All instances with their parts; none in a server that was started without."""
-        views = engine.instances.views() if engine.instances is not None else []
-        return jsonify({"instances": to_builtins(views)})
+        return jsonify({"instances": to_builtins(engine.instances.views())})
 
     return blueprint

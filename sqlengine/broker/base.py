@@ -19,6 +19,7 @@ IntArray = npt.NDArray[np.int64]
 # Values or keys of a batch: Python bytes (None is NULL) or a binary Arrow array.
 Column: TypeAlias = "Sequence[bytes | None] | pa.BinaryArray"
 
+_OTHER = re.compile(r"[^A-Za-z0-9._-]")
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -134,6 +135,11 @@ def check_topic_name(name: str) -> None:
             f"{name!r} is not a topic name",
             detail="a name has 1 to 200 letters, digits, dots, underscores and hyphens",
         )
+
+
+def system_topic(kind: str, name: str) -> str:
+    """The name of a topic of the system that belongs to something of that name, which may have other characters."""
+    return f"_{kind}_{_OTHER.sub('.', name)}"
 
 
 class Broker(Protocol):

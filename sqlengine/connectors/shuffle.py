@@ -13,14 +13,14 @@ from parser.errors import ServiceError
 from planner.division import Share
 from planner.logical.shuffle import KEY
 from sqlengine.batch import Batch
-from sqlengine.broker.base import Addition, Broker, Records
+from sqlengine.broker.base import Addition, Broker, Records, system_topic
 from sqlengine.broker.packing import Compression
 from sqlengine.connectors.base import Chunk
 from sqlengine.parcels import Stamp, decode_stamp, encode_stamp
 
 
 def shuffle_topic(graph: str) -> str:
-    return f"_shuffle_{graph}"
+    return system_topic("shuffle", graph)
 
 
 class Shuffle:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class InstanceView:
 
 
 class Children:
-    """Begins with `start`. `stop` ends all of them in good order."""
+    """The graph that jobs share has as many as the configuration says, any other one. `stop` ends all in good order."""
 
     def __init__(self, broker: Served, config: Config, machine: Machine) -> None:
         self._broker = broker
@@ -45,15 +45,12 @@ class Children:
         self._near: NearServer | None = None
         self._processes: dict[str, Processes] = {}
 
-    def start(self, graphs: Iterable[DividedGraph]) -> None:
-        for graph in graphs:
-            self.run(graph, self._config.instances)
-
-    def run(self, graph: DividedGraph, count: int) -> None:
-        """Starts `count` processes for a divided graph."""
+    def run(self, graph: DividedGraph) -> None:
+        """Starts the processes of a divided graph: no more than it has parts."""
         if self._near is None:
             self._near = NearServer(self._broker)
         config = self._config
+        count = min(config.instances, graph.parts)
         held = Processes(graph, config, self._near.path, count, self._machine.clock, config.session_ms)
         self._processes[graph.name] = held
         held.start()

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from parser.errors import ServiceError
-from sqlengine.broker.base import Broker
+from sqlengine.broker.base import Broker, system_topic
 from sqlengine.parts.log import parts_topic
 
 FORMAT = 1
@@ -118,7 +118,7 @@ class ControlLog:
     """The control topic of one divided graph."""
 
     def __init__(self, broker: Broker, graph: str) -> None:
-        self.topic = f"_control_{graph}"
+        self.topic = system_topic("control", graph)
         broker.create_topic(self.topic, if_not_exists=True)
         self._broker = broker
 
@@ -152,17 +152,17 @@ class Reports:
     """What instances tell, in a topic of its own."""
 
     def __init__(self, broker: Broker, graph: str) -> None:
-        self._topic = f"_instances_{graph}"
-        broker.create_topic(self._topic, retention_bytes=_REPORTS_BYTES, if_not_exists=True)
+        self.topic = system_topic("instances", graph)
+        broker.create_topic(self.topic, retention_bytes=_REPORTS_BYTES, if_not_exists=True)
         self._broker = broker
-        self._offset = broker.end_offset(self._topic, 0)
+        self._offset = broker.end_offset(self.topic, 0)
 
     def tell(self, told: Told, now_ms: int) -> None:
-        self._broker.append(self._topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms)
+        self._broker.append(self.topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms)
 
     def read(self) -> list[Told]:
         """What was told since this was made, and not read yet."""
-        records = self._broker.read(self._topic, 0, self._offset)
+        records = self._broker.read(self.topic, 0, self._offset)
         if records is None:
             return []
         self._offset = records.next_offset

@@ -111,10 +111,21 @@ class Following:
         for index, part in parts.items():
             held, change = made.pop(index, (None, None))
             if part.runner.graph.version == entry.version - 1:
-                self._switch(part, entry, change if held is part else None)
+                self._try(part, entry, change if held is part else None)
         for _, change in made.values():  # of parts that have gone since
             change.abandon()
         self.version = entry.version
+
+    def _try(self, part: Part, entry: Switch, change: GraphChange | None) -> None:
+        """A part that does not make the switch, as one that was lost in this moment, stays behind the others."""
+        try:
+            self._switch(part, entry, change)
+        except BrokerUnreachable:
+            raise
+        except SqlError as error:
+            log.warning("%s has not switched to version %d: %s", part.name, entry.version, error)
+        except Exception:
+            log.exception("%s has not switched to version %d", part.name, entry.version)
 
     def _switch(self, part: Part, entry: Switch, change: GraphChange | None) -> None:
         if change is None:

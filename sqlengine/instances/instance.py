@@ -97,6 +97,7 @@ class Instance:
         self._broker.look()
         self._owned.follow()
         self._following.listen(self._owned.parts)
+        self._owned.reopen_those_before(self._following.version)
         busy = self._owned.step()
         if self._clock() - self._looked >= REPORT_MS:
             self._report()

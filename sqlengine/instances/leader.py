@@ -9,13 +9,18 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
-from parser.errors import JobError, ServiceError
-from planner.logical import Scan
+from parser.errors import JobError, ServiceError, SqlError
+from planner.division import why_not_divided
+from planner.logical import Scan, Sink
+from planner.merge import Graph
+from sqlengine.broker.errors import TopicNotFound
 from sqlengine.connectors.base import Source
+from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph
@@ -32,6 +37,9 @@ from sqlengine.instances.control import (
 from sqlengine.instances.heard import Heard
 from sqlengine.loop import GraphLoop
 from sqlengine.parts.log import create_parts
+from sqlengine.parts.part import in_parts, part_name, parts_folder
+from sqlengine.planning import PlannedJob
+from sqlengine.takeover import Takeover
 
 # An instance that lives and does not answer for so long has a change given up.
 PATIENCE_S = 300.0
@@ -54,7 +62,11 @@ class DividedGraph(RunningGraph):
         self._broker = host.broker
         for member in self.members():  # of the server's former life, with which they died
             host.broker.leave(self.group, member)
-        super().__init__(name, host, plan_of, without)
+
+        def plans(versions: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
+            return {n: in_parts(p) if isinstance(p, PlannedJob) else p for n, p in plan_of(versions).items()}
+
+        super().__init__(name, host, plans, without)
         broken, problem = self.loop.broken, self.loop.problem
         self.loop = _Listening(self, host)
         self.loop.broken, self.loop.problem = broken, problem
@@ -62,6 +74,12 @@ class DividedGraph(RunningGraph):
             self._catch_up()
 
     # ---- changes -----------------------------------------------------------------------------------------------
+
+    def plan_change(
+        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+    ) -> tuple[GraphChange, Takeover]:
+        """The operations are those of the parts."""
+        return super().plan_change(graph, {n: in_parts(p) for n, p in plans.items()}, jobs, renamed)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
         """Has all instances prepare the change, and then makes it. Raises what keeps one of them from it; nothing has
@@ -150,6 +168,18 @@ class DividedGraph(RunningGraph):
         totals, progress = self.heard.totals(), self.runner.progress
         progress.rows_in, progress.epochs = totals.rows_in, totals.epochs
         progress.dead_letters, progress.rows_out = totals.dead_letters, totals.sinks
+
+    def obstacle(self, plans: Iterable[Sink]) -> str | None:
+        return next(filter(None, map(why_not_divided, plans)), None)
+
+    def remove(self) -> None:
+        """Nothing is left of it, once it is closed and its instances have ended."""
+        for topic in (self.group, self.control.topic, self._reports.topic, shuffle_topic(self.name)):
+            with suppress(TopicNotFound):  # no part was ever opened
+                self._broker.delete_topic(topic)
+        stores = self._host.machine.stores(parts_folder(self._host.config))
+        for index in range(self.parts):
+            stores.remove(part_name(self.name, index))
 
     def passed(self, scan: Scan, source: Source) -> bool:
         """Instances read on while a change is made: whoever wants what is there already does not join them."""

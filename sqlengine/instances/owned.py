@@ -62,6 +62,12 @@ class OwnedParts:
         for index in self._waiting.keys() - owned.keys():
             del self._waiting[index]
 
+    def reopen_those_before(self, version: int) -> None:
+        """A part that did not make a change of the graph makes it when it is opened."""
+        for index, part in self.parts.items():
+            if part.runner.graph.version < version and not part.lost:
+                self._again(index, f"it has not switched to version {version}")
+
     @property
     def problem(self) -> str | None:
         """Why a part does not go on, if one does not."""

@@ -23,6 +23,7 @@ from sqlengine.instances.instance import Instance, Place
 from sqlengine.machine import THIS
 from sqlengine.memory import give_back, keep_for_reuse
 from sqlengine.parent import die_with_parent
+from sqlengine.parts.part import parts_folder
 
 log = logging.getLogger("sqlengine")
 
@@ -49,7 +50,6 @@ def start(work: Work) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", program],
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
         env=environment,
         start_new_session=True,
     )
@@ -79,7 +79,7 @@ def main() -> None:
     try:
         factory = OperatorFactory(THIS.rules(work.config))
         instance = Instance(
-            work.place, NearTransport(work.socket), work.config, THIS, factory, THIS.stores(work.config.data / "parts")
+            work.place, NearTransport(work.socket), work.config, THIS, factory, THIS.stores(parts_folder(work.config))
         )
         give_back()
         log.info("instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid())

@@ -8,7 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from parser.errors import ServiceError
-from sqlengine.broker.base import Broker
+from sqlengine.broker.base import Broker, system_topic
 from sqlengine.broker.errors import Fenced
 from sqlengine.broker.ownership import Fence
 from sqlengine.executors.epochs import EpochRecord, decode_record
@@ -18,7 +18,7 @@ Fencing = Callable[[], Fence | None]
 
 def parts_topic(graph: str) -> str:
     """The topic that instances share out among them: who owns a shard runs the part."""
-    return f"_parts_{graph}"
+    return system_topic("parts", graph)
 
 
 def create_parts(broker: Broker, graph: str, parts: int) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from parser.errors import SqlError
 from planner.division import Share
 from planner.merge import Graph
 from planner.two_phases import in_two_phases
 from sqlengine.broker.errors import Fenced
+from sqlengine.config import Config
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.portion import Portion
@@ -35,6 +37,11 @@ def part_name(graph: str, index: int) -> str:
 def in_parts(plan: PlannedJob) -> PlannedJob:
     """The job with rows put together before they cross, where they can be and its settings want it."""
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
+
+
+def parts_folder(config: Config) -> Path:
+    """Where the checkpoints of all parts are."""
+    return config.data / "parts"
 
 
 class Part:

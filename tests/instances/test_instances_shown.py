@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 
@@ -42,8 +44,37 @@ def test_users_see_instances_and_the_parts_that_move(tmp_path: Path) -> None:
         eventually(lambda: user.job("alarms")["rows"] == sum(work.alarms().values()))
         assert [line.split()[4] for line in sql("jobs").splitlines()[1:]] == ["shared", "shared", "main", "shared"]
         assert user.metric("sqlengine_instance_parts") == 4
+        _group_has_a_process_of_its_own(work, server)
         assert user.metric("sqlengine_records_in_total") >= 80
         assert user.client.get("/readyz")["status"] == "ready"
         assert server.end(signal.SIGTERM) == 0
         log = server.said()
         assert all(name in log for name in ("NewSplit", "RemoveSplit", "CheckPoint"))
+
+
+def _group_has_a_process_of_its_own(work: Workload, server: Process) -> None:
+    """It is killed, and goes on; it ends with the last job of the group."""
+    user = work.user
+    user.topic("seen")
+    user.submit(
+        "tables.seen", "CREATE TABLE seen (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'seen', 'format' = 'json')"
+    )
+    user.submit("own", "SET 'job.isolation' = 'team';\nINSERT INTO seen SELECT id FROM readings WHERE amount < 50")
+    graph = user.job("own")["graph"]
+    assert "in a process of its own" in user.client.get_text("/api/v1/jobs/own/explain")
+
+    def members() -> list[dict[str, Any]]:
+        found: Any = user.client.get("/api/v1/instances")["instances"]
+        return [i for i in found if i["graph"] == graph]
+
+    (instance,) = eventually(lambda: [i for i in members() if i["parts"]], server.said)
+    before = len(work.written)
+    work.write(40)
+    os.kill(instance["pid"], signal.SIGKILL)
+    work.write(40)
+    expected = sorted(r["id"] for r in work.written[before:] if r["amount"] < 50)
+    eventually(lambda: sorted(r["id"] for r in user.read("seen")) == expected, server.said)
+    user.client.delete("/api/v1/jobs/own")
+    assert not members()
+    topics: Any = user.client.get("/api/v1/topics")["topics"]
+    assert not [t["name"] for t in topics if "team" in t["name"]]

@@ -39,7 +39,8 @@ class Led:
     def __init__(self, data: Path, parts: int = 2) -> None:
         self.config = Config(data=data, instances=1, parts=parts, session_ms=1000)
         self.engine = Engine(self.config)
-        self.engine.fleet.start()
+        for graph in self.engine.fleet.graphs.values():  # and not the processes
+            graph.loop.start()
         self._stopping: dict[str, threading.Event] = {}
         self._threads: dict[str, threading.Thread] = {}
 
