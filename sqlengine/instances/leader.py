@@ -6,6 +6,7 @@ tables stay empty."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections import Counter
@@ -18,7 +19,7 @@ from parser.errors import JobError, ServiceError, SqlError
 from planner.division import why_not_divided
 from planner.logical import Scan, Sink
 from planner.merge import Graph
-from sqlengine.broker.errors import TopicNotFound
+from sqlengine.broker.errors import BrokerError, TopicNotFound
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.changes import GraphChange
@@ -41,6 +42,8 @@ from sqlengine.parts.part import in_parts, part_name, parts_folder
 from sqlengine.planning import PlannedJob
 from sqlengine.takeover import Takeover
 
+log = logging.getLogger("sqlengine")
+
 # An instance that lives and does not answer for so long has a change given up.
 PATIENCE_S = 300.0
 _LOOK_S = 0.05
@@ -60,6 +63,7 @@ class DividedGraph(RunningGraph):
         self.heard = Heard()
         self._reports = Reports(host.broker, name)
         self._broker = host.broker
+        self._behind = False
         for member in self.members():  # of the server's former life, with which they died
             host.broker.leave(self.group, member)
 
@@ -79,6 +83,9 @@ class DividedGraph(RunningGraph):
         self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
     ) -> tuple[GraphChange, Takeover]:
         """The operations are those of the parts."""
+        if self._behind:
+            self._catch_up()
+            graph = self.runner.graph
         return super().plan_change(graph, {n: in_parts(p) for n, p in plans.items()}, jobs, renamed)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
@@ -95,9 +102,14 @@ class DividedGraph(RunningGraph):
             self.control.append(Switch(version, jobs, renamed, starts), self._now())
         except BaseException:
             change.abandon()
-            self.control.append(GiveUp(version), self._now())
+            with suppress(BrokerError):  # a full disk: the next change takes its place
+                self.control.append(GiveUp(version), self._now())
             raise
-        super().switch(replace(change, starts=starts))
+        try:
+            super().switch(replace(change, starts=starts))
+        except SqlError as error:  # it is made all the same
+            log.warning("graph %s writes version %d down later: %s", self.name, version, error)
+            self._behind = True
 
     def _agree(self, number: int) -> None:
         """Returns once all members of the group have prepared. One that dies is none any more."""
@@ -119,12 +131,18 @@ class DividedGraph(RunningGraph):
             wait = _LOOK_S
 
     def _catch_up(self) -> None:
-        """Makes the switches that the control topic tells of and this graph has not made: the server died between."""
+        """Makes the switches that the control topic tells of and this graph has not made: the server died between, or its
+        disk was full."""
+        self._behind = False
         for entry in self.control.switches(self.runner.graph.version, sys.maxsize):
             change = self.change_again(
                 self.runner.graph, Change(entry.version, entry.jobs, entry.starts, entry.renamed)
             )
-            super().switch(replace(change, starts=entry.starts))
+            try:
+                super().switch(replace(change, starts=entry.starts))
+            except BaseException:
+                self._behind = True
+                raise
 
     # ---- what instances tell -----------------------------------------------------------------------------------
 

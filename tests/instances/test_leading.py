@@ -170,6 +170,26 @@ def test_a_switch_that_its_leader_did_not_live_to_make_counts(tmp_path: Path) ->
         held.close()
 
 
+def test_a_switch_that_its_leader_cannot_write_down_counts(tmp_path: Path) -> None:
+    with led(tmp_path, "one") as group:
+        group.engine.submit("all", ALL)
+        group.engine.broker.alter_topic("_epochs", max_bytes=1)
+        group.engine.submit("more", ALL + " WHERE id > 1")
+        group.write(1, 2)
+        eventually(lambda: group.found() == [1, 2, 2])
+        with pytest.raises(ServiceError, match="is full"):
+            group.engine.submit("most", ALL)
+        group.engine.broker.alter_topic("_epochs", max_bytes=None)
+        group.engine.submit("most", ALL)
+        group.write(3)
+        eventually(lambda: group.found() == [1, 2, 2, 3, 3, 3])
+        assert {name for name, (graph, _) in group.engine.fleet.running().items() if graph == SHARED} == {
+            "all",
+            "more",
+            "most",
+        }
+
+
 def test_what_cannot_run_in_parts_says_so(tmp_path: Path) -> None:
     with led(tmp_path, "one") as group:
         group.engine.submit("all", ALL)
