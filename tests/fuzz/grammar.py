@@ -73,7 +73,7 @@ class Query:
     above: frozenset[tuple[str, str]]
     exact: bool
     null_key: bool
-    planned: bool  # Flink can plan it, for all that is known
+    planned: bool  # Flink can plan and answer it, for all that is known
     first_of: tuple[int, ...] | None = None
 
     @property
@@ -123,7 +123,7 @@ def _made(
         frozenset(make.pairs),
         made.exact and not batch,
         make.null_key,
-        not (make.correlated and not set(_CORRELATES).isdisjoint(operators)),
+        not make.waits and not (make.correlated and not set(_CORRELATES).isdisjoint(operators)),
         made.first_of,
     )
 

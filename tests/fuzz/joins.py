@@ -161,6 +161,7 @@ def scalar_subquery(make: Making, depth: int) -> Relation:
     left, a, left_names = apart(make, source)
     right, b, _ = apart(make, Relation(inner.sql, inner.columns, ordered=False))
     call, result = aggregate(make, Relation(inner.sql, right.columns, ordered=False))
+    make.waits |= " NOT IN (SELECT " in inner.sql
     pair = _pair(make, left, right) if make.chance(0.4) else None
     make.correlated |= pair is not None
     query = f"(SELECT {call} FROM {right.sql} AS {b}{f' WHERE {pair}' if pair else ''})"

@@ -56,6 +56,7 @@ class Making:
     in_time: bool = False  # no late rows below: they come from several inputs
     timely: bool = False  # the next input is to have a time attribute
     correlated: bool = False  # a subquery reads the query around it
+    waits: bool = False  # for a member of NOT IN, of which Flink makes an aggregate: of no rows it says nothing
     null_key: bool = False  # a column with NULLs is a key of some operation
     _names: int = 0
 
