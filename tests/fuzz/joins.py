@@ -189,7 +189,7 @@ def lateral(make: Making, depth: int) -> Relation:
         items, found, first = [f"{call} AS {result.name}"], (result,), ""
     else:
         items, found = output(make, (right, {c.name: make.name("l") for c in right.columns}))
-        by = total_order(make, Relation("", found), [])
+        by = total_order(make, Relation("", found, updating=True), [])
         first = f" ORDER BY {', '.join(by)} LIMIT {make.rng.randint(2, 3)}" if by and make.chance(0.4) else ""
     condition = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
     make.correlated = True

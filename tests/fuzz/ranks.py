@@ -13,17 +13,19 @@ def total_order(make: Making, source: Relation, first: list[Column]) -> list[str
     if any(c.kind in ("ARRAY", "ROW") for c in source.columns):
         return None
     rest = [c for c in source.columns if c not in first]
-    return [order_item(make, c) for c in (*first, *rest)]
+    return [_order_item(make, source, c) for c in (*first, *rest)]
 
 
-def order_item(make: Making, column: Column) -> str:
-    return column.name + make.rng.choice(("", " ASC", " DESC", " DESC NULLS LAST", " ASC NULLS LAST", " NULLS FIRST"))
+def _order_item(make: Making, source: Relation, column: Column) -> str:
+    """Numbers that are updated as texts: Flink does not find again what it has put in the place of 0.0, when it is -0.0."""
+    item = f"CAST({column.name} AS STRING)" if column.kind == "DOUBLE" and source.updating else column.name
+    return item + make.rng.choice(("", " ASC", " DESC", " DESC NULLS LAST", " ASC NULLS LAST", " NULLS FIRST"))
 
 
 def _order(make: Making, source: Relation) -> list[str] | None:
     order = make.some(of_kind(source.columns, *COMPARED), 1, 2)
     if source.ordered and make.chance(0.5):
-        return [order_item(make, c) for c in order]
+        return [_order_item(make, source, c) for c in order]
     return total_order(make, source, order)
 
 

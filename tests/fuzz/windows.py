@@ -13,8 +13,8 @@ from tests.fuzz.rows import KEYS, aggregate, where
 _TIME = "TIMESTAMP"
 
 
-def table_function(make: Making, source: Relation) -> tuple[str, bool]:
-    """TABLE(TUMBLE(…)) or the like; whether it is a SESSION by keys."""
+def table_function(make: Making, source: Relation) -> tuple[str, list[str] | None]:
+    """TABLE(TUMBLE(…)) or the like; of a SESSION its keys."""
     # a query as an argument stands in brackets, a table behind TABLE
     data = source.sql if source.sql.startswith("(") else f"TABLE {source.sql}"
     time = f"DESCRIPTOR({source.rowtime})"
@@ -22,14 +22,14 @@ def table_function(make: Making, source: Relation) -> tuple[str, bool]:
     moved = f", INTERVAL '{make.rng.choice((1, 2, -1))}' SECOND" if make.chance(0.25) else ""
     match make.rng.choice(("TUMBLE", "TUMBLE", "HOP", "CUMULATE", "SESSION")):
         case "TUMBLE":
-            return f"TABLE(TUMBLE({data}, {time}, INTERVAL '{size}' SECOND{moved}))", False
+            return f"TABLE(TUMBLE({data}, {time}, INTERVAL '{size}' SECOND{moved}))", None
         case "HOP":
-            return f"TABLE(HOP({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", False
+            return f"TABLE(HOP({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", None
         case "CUMULATE":
-            return f"TABLE(CUMULATE({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", False
+            return f"TABLE(CUMULATE({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", None
     keys = make.keys(of_kind(source.columns, "STRING", "INT"), 0, 1)
     by = f" PARTITION BY {keys[0].name}" if keys else ""
-    return f"TABLE(SESSION({data}{by}, {time}, INTERVAL '{step}' SECOND))", True
+    return f"TABLE(SESSION({data}{by}, {time}, INTERVAL '{step}' SECOND))", [k.name for k in keys]
 
 
 def window_rows(make: Making, depth: int) -> Relation:
@@ -38,14 +38,14 @@ def window_rows(make: Making, depth: int) -> Relation:
     source = make.timed(depth)
     if source.window:
         source = make.instead(mark, timed=True)
-    function, _ = table_function(make, source)
+    function, session = table_function(make, source)
     own = (Column("window_start", _TIME), Column("window_end", _TIME), Column("window_time", _TIME))
     columns = [c for c in source.columns if not c.name.startswith("window_")]
     names = ", ".join(c.name for c in (*columns, *own))
     sql = f"(SELECT {names} FROM {function}{where(make, tuple(columns), 0.15)})"
-    return Relation(
-        sql, (*columns, *own), "window rows", "window_time", False, False, False, ("window_start", "window_end")
-    )
+    # in Flink's ranks sessions of several keys that end together are one
+    window = None if session else ("window_start", "window_end")
+    return Relation(sql, (*columns, *own), "window rows", "window_time", False, False, False, window)
 
 
 def window_group(make: Making, depth: int) -> Relation:
@@ -56,9 +56,8 @@ def window_group(make: Making, depth: int) -> Relation:
         source = make.instead(mark, timed=True)
     function, session = table_function(make, source)
     keys = [c.name for c in make.keys(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
-    if session:
-        # grouped by other keys it would be an ordinary aggregate
-        keys = [function.split("PARTITION BY ")[1].split(",")[0]] if "PARTITION BY" in function else []
+    if session is not None:
+        keys = session  # grouped by other keys it would be an ordinary aggregate
     columns = [c for c in source.columns if c.name in keys]
     start, end, time = (Column(make.name(x), _TIME) for x in ("ws", "we", "wt"))
     items = [*(c.name for c in columns), f"window_start AS {start.name}", f"window_end AS {end.name}"]
@@ -68,12 +67,12 @@ def window_group(make: Making, depth: int) -> Relation:
         items.append(f"window_time AS {time.name}")
         by.append("window_time")
         columns.append(time)
-    if keys and make.chance(0.15):
+    if keys and not session and make.chance(0.15):  # below them Flink takes sessions of keys for those of all rows
         sets = make.rng.choice((f"ROLLUP ({', '.join(keys)})", f"GROUPING SETS (({', '.join(keys)}), ())"))
         return _window(make, source, function, items, columns, [*by, sets], None, "window")
-    return _window(
-        make, source, function, items, columns, [*keys, *by], time.name if time in columns else None, "window"
-    )
+    held = time.name if time in columns else None
+    made = _window(make, source, function, items, columns, [*keys, *by], held, "window")
+    return replace(made, window=None) if session else made
 
 
 def _window(
