@@ -39,3 +39,6 @@ SELECT window_start, window_end, SUM(v) AS s FROM (SELECT *, ROW_NUMBER() OVER (
 SELECT k, v, window_start FROM TABLE(TUMBLE(TABLE e, DESCRIPTOR(ts), INTERVAL '10' SECOND)) QUALIFY ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY v DESC) = 1;
 -- rowsort
 SELECT * FROM (SELECT k, v, w, window_start, window_end, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, k ORDER BY v DESC) AS rn FROM TABLE(SESSION(TABLE e PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' SECOND))) WHERE rn = 1;
+-- rowsort
+-- differs: each session has its own ranks; Flink takes those of several keys that end together for one
+SELECT x, window_start, window_end, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY ts) AS n FROM TABLE(SESSION((SELECT ts, x FROM e CROSS JOIN UNNEST(ARRAY[v, 0]) AS u (x)) PARTITION BY x, DESCRIPTOR(ts), INTERVAL '5' SECOND))) WHERE n <= 1;
