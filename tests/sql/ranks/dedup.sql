@@ -50,3 +50,7 @@ SELECT shop, sku, `at` FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDE
 SELECT window_start, g, id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, g ORDER BY ts DESC) AS n FROM TABLE(TUMBLE(TABLE r, DESCRIPTOR(ts), INTERVAL '5' SECOND))) WHERE n = 1;
 SELECT window_start, g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY i DESC, id) AS n FROM TABLE(HOP(TABLE r, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND))) WHERE n <= 2;
 SELECT window_end, g, s, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY s DESC, g) AS n FROM (SELECT window_start, window_end, g, SUM(i) AS s FROM TABLE(CUMULATE(TABLE r, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)) GROUP BY window_start, window_end, g)) WHERE n BETWEEN 2 AND 3;
+-- what comes when the watermark is at its time goes out behind that
+CREATE TABLE at_once (id INT, g STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/ranked.json', 'format' = 'json');
+SELECT id, g, ts, CURRENT_WATERMARK(ts) AS w FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts) AS n FROM at_once) WHERE n = 1;
+SELECT id, COUNT(*) OVER (PARTITION BY g ORDER BY ts RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS c FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts) AS n FROM at_once) WHERE n = 1;
