@@ -43,9 +43,9 @@ OPERATORS: dict[str, tuple[float, Callable[[Making, int], Relation]]] = {
     "look-up": (0.7, lookups.look_up),
     "by-clock": (0.8, lookups.by_clock),
 }
-# Beside these Flink plans no subquery that reads the query around it ("unexpected correlate variable").
+# Beside these Flink plans no subquery that reads the query around it ("unexpected correlate variable"), or hardly one.
 _CORRELATES = ("unnest", "temporal-join", "look-up")
-_NEVER = {frozenset(("lateral", x)) for x in _CORRELATES}
+_NEVER = {frozenset(("lateral", x)) for x in (*_CORRELATES, "values")}
 PAIRS = tuple(p for p in combinations_with_replacement(OPERATORS, 2) if frozenset(p) not in _NEVER)
 # What is rare by itself: twice in one query, what takes a time attribute and gives none, and what gives way to others.
 _MORE = (
@@ -53,7 +53,10 @@ _MORE = (
     *((x, "by-clock") for x in ("window-top-n", "interval-join", "temporal-join", "match", "dedup")),
     *((x, "values") for x in ("limit", "match", "changes", "window-join", "legacy-window", "grouping-sets")),
     *((x, "window-top-n") for x in ("top-n", "changes", "values", "limit", "dedup")),
-    *(("match", "window-join"), ("changes", "changes"), ("limit", "limit"), ("match", "lateral")),
+    *((x, "qualify") for x in ("qualify", "grouping-sets", "dedup", "lateral", "top-n", "match")),
+    *((x, "lateral") for x in ("lateral", "grouping-sets", "match", "changes")),
+    *(("match", "window-join"), ("changes", "changes"), ("limit", "limit"), ("match", "match")),
+    *(("grouping-sets", x) for x in ("grouping-sets", "window-join")),
 )
 _TURNS = Random("turns").sample((*PAIRS, *_MORE), len(PAIRS) + len(_MORE))
 TOGETHER = 40  # queries over the same tables

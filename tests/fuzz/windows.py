@@ -136,9 +136,12 @@ def window_top_n(make: Making, depth: int) -> Relation:
     partition = ", ".join([*source.window, *(k.name for k in keys)])
     window = f"PARTITION BY {partition} ORDER BY {', '.join(by)}"
     inner = f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank.name} FROM {source.sql})"
-    # Flink takes the first row of a key in each window for the only one of that key
-    sql = f"(SELECT * FROM {inner} WHERE {rank.name} <= {make.rng.randint(1 if make.level == 1 else 2, 3)})"
-    return Relation(sql, (*source.columns, rank), "window top-n", source.rowtime, False, False, False, source.window)
+    # where they are joined, Flink takes the first row of a key in each window, and that of a rank, for the only one
+    last = make.level == 1
+    columns = (*source.columns, rank) if last else source.columns
+    names = ", ".join(c.name for c in columns)
+    sql = f"(SELECT {names} FROM {inner} WHERE {rank.name} <= {make.rng.randint(1 if last else 2, 3)})"
+    return Relation(sql, columns, "window top-n", source.rowtime, False, False, False, source.window)
 
 
 def over(make: Making, depth: int) -> Relation:
