@@ -67,7 +67,8 @@ def matched(make: Making, source: Relation, time: str) -> Relation:
 def _measures(make: Making, source: Relation, pattern: str) -> tuple[list[str], list[Column]]:
     """Only columns of tables are looked for in rows that may not be there: of one that is never NULL Flink gives -1."""
     items, columns = [], []
-    fitting, numbers = of_kind(source.columns, *COMPARED), of_kind(source.columns, *NUMBERS)
+    fitting = of_kind(source.columns, *COMPARED)
+    numbers = [c for c in of_kind(source.columns, *NUMBERS) if _of_table(c)]
     for _ in range(make.rng.randint(1, 3)):
         variable = make.rng.choice([v for v in "ABC" if v in pattern])
         one = make.rng.choice(fitting)

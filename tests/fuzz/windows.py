@@ -67,7 +67,8 @@ def window_group(make: Making, depth: int) -> Relation:
         items.append(f"window_time AS {time.name}")
         by.append("window_time")
         columns.append(time)
-    if keys and not session and make.chance(0.15):  # below them Flink takes sessions of keys for those of all rows
+    # Below them Flink takes sessions of keys for those of all rows, and above them NOT EXISTS does not find all.
+    if keys and not session and make.level == 1 and make.chance(0.3):
         sets = make.rng.choice((f"ROLLUP ({', '.join(keys)})", f"GROUPING SETS (({', '.join(keys)}), ())"))
         return _window(make, source, function, items, columns, [*by, sets], None, "window")
     held = time.name if time in columns else None
