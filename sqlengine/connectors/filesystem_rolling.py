@@ -16,17 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import pyarrow as pa
-
 from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import cannot_write
+from sqlengine.connectors.filesystem_contents import Lines, Rows
 from sqlengine.connectors.filesystem_journal import Journal, write_all
-from sqlengine.connectors.filesystem_sink import check_folder, cut_back, file_name, lines_of
+from sqlengine.connectors.filesystem_sink import check_folder, cut_back, file_name
 from sqlengine.disk import MACHINE, Disk, make_lasting_folder
-from sqlengine.formats.base import FileWriter
-from sqlengine.formats.registry import encoder_for, file_format_of, framing_of
+from sqlengine.formats.registry import file_format_of
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class RollingFileSink:
         self._table, self._folder, self._policy, self._clock = table, folder, policy, clock
         self._fsync, self._disk = fsync, disk
         self._name = file_name(table, writer)
-        self._content: _Lines | _Rows = _Lines(table) if file_format_of(table) is None else _Rows(table, disk)
+        self._content: Lines | Rows = Lines(table) if file_format_of(table) is None else Rows(table, disk)
         self._pending: list[bytes] = []
         self._count = 0
         self._journal = Journal(folder / f".{self._name}.journal", 2, fsync=fsync, disk=disk)
@@ -216,102 +214,3 @@ class RollingFileSink:
             if not self._length:
                 self._disk.remove(self._log(self._number))
             self._journal.close()
-
-
-class _Lines:
-    """The log is the file."""
-
-    makes_files: ClassVar[bool] = False
-
-    def __init__(self, table: Table) -> None:
-        self._encoder, self._framing, self._display = encoder_for(table), framing_of(table), table.display
-
-    def encoded(self, rows: Batch) -> bytes:
-        return lines_of(rows, self._encoder, self._framing, f"table '{self._display}'")
-
-    def begin(self, ready: Path, log: bytes) -> None: ...
-
-    def add(self, data: bytes) -> None: ...
-
-    def size(self, length: int) -> int:
-        return length
-
-    def finish(self, *, sync: bool) -> bool:
-        return True
-
-    def close(self) -> None: ...
-
-
-class _Rows:
-    """The file grows beside the log; a crash takes it, and the log gives it back."""
-
-    makes_files: ClassVar[bool] = True
-
-    def __init__(self, table: Table, disk: Disk) -> None:
-        found = file_format_of(table)
-        assert found is not None
-        self._format, self._options = found
-        self._schema = table.physical
-        self._disk = disk
-        self._ready: Path | None = None
-        self._file: int | None = None
-        self._at = 0
-        self._writer: FileWriter | None = None
-
-    def encoded(self, rows: Batch) -> bytes:
-        batch = pa.RecordBatch.from_arrays(list(rows.columns), schema=self._schema.arrow)
-        return bytes(batch.serialize())
-
-    def begin(self, ready: Path, log: bytes) -> None:
-        """Another file; the rows of `log` are in it."""
-        self.close()
-        self._ready = ready
-        if log:
-            self.add(log)
-
-    def add(self, data: bytes) -> None:
-        """Rows as `encoded` gave them. Where the disk is full the file waits to be made from the log."""
-        if self._ready is None:
-            return
-        try:
-            writer = self._opened(self._ready)
-            for rows in self._read(data):
-                self._put(writer.write(rows))
-        except OSError:
-            self.close()
-
-    def _read(self, data: bytes) -> Iterator[pa.RecordBatch]:
-        source = pa.BufferReader(data)
-        while source.tell() < len(data):
-            yield pa.ipc.read_record_batch(pa.ipc.read_message(source), self._schema.arrow)
-
-    def _opened(self, ready: Path) -> FileWriter:
-        if self._writer is None:
-            self._file = self._disk.open(ready, make=True, empty=True, mode=0o644)
-            self._writer, self._at = self._format.writer(self._schema, self._options), 0
-        return self._writer
-
-    def _put(self, data: bytes) -> None:
-        assert self._file is not None
-        write_all(self._disk, self._file, data, self._at)
-        self._at += len(data)
-
-    def size(self, length: int) -> int:
-        return self._at + self._writer.held if self._writer is not None else length
-
-    def finish(self, *, sync: bool) -> bool:
-        """Completes the file; False where it has to be made anew."""
-        if self._writer is None or self._file is None:
-            return False
-        try:
-            self._put(self._writer.finish())
-            if sync:
-                self._disk.sync(self._file)
-        finally:
-            self.close()
-        return True
-
-    def close(self) -> None:
-        file, self._file, self._writer, self._ready = self._file, None, None, None
-        if file is not None:
-            self._disk.close(file)
