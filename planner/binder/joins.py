@@ -181,6 +181,12 @@ def _shared(node: exp.Join, left: Scope, right: Scope) -> dict[str, tuple[Column
     return {name: (left.resolve(name, (), node), right.resolve(name, (), node)) for name in names}
 
 
+def _of_right(kind: JoinKind, left: ColumnRef, right: ColumnRef) -> bool:
+    """Whether a shared column is that of the right side: where the left one may be NULL without a match, or, as both are
+    equal, where its type says more."""
+    return kind is JoinKind.RIGHT or (kind is JoinKind.INNER and left.type.nullable and not right.type.nullable)
+
+
 def _merged(
     plan: LogicalPlan,
     kind: JoinKind,
@@ -198,7 +204,7 @@ def _merged(
         plan = Project(plan, items)
         common = {name: pool.column(fresh[name], values[name].type) for name in sides}
     else:
-        common = {name: pair[kind is JoinKind.RIGHT] for name, pair in sides.items()}
+        common = {name: right if _of_right(kind, left, right) else left for name, (left, right) in sides.items()}
     hidden = {c.name for pair in sides.values() for c in pair}
     rest = (replace(f, merged=f.merged or f.column.name in hidden) for f in both.fields)
     return plan, Scope((*(Field((), name, column) for name, column in common.items()), *rest))

@@ -76,6 +76,11 @@ def _common_tables(node: exp.Expression, context: Context) -> Context:
     with_ = node.args.get("with_")
     for cte in with_.expressions if with_ is not None else ():
         query = renamed(bind_query(cte.this, context), _alias_columns(cte), cte)
+        twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
+        if twice is not None:
+            hint = "give each column its own name with AS, or name them behind the table: w (a, b) AS (…)"
+            message = f"common table '{cte.alias}' has two columns '{twice}'"
+            raise PlanError(message, hint=hint, position=position_of(cte))
         context = context.with_ctes({cte.alias: query})
     return context
 
@@ -176,9 +181,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     if grouped:
         grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries)
     binder = grouping or aggregates.Ungrouped(scope, context, overs, subqueries)
-    place = Place(context, scope, "SELECT")
-    items = [item for e in node.expressions for item in select_items.items(e, binder, place)]
-    names, values = tuple(name or f"EXPR${i}" for i, (name, _) in enumerate(items)), [v for _, v in items]
+    names, values = select_items.items(node.expressions, binder, Place(context, scope, "SELECT"))
     qualify = node.args.get("qualify")
     condition = None
     if qualify is not None:

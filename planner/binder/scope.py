@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -42,12 +43,14 @@ class UnknownColumn(PlanError):
 @dataclass(frozen=True)
 class Field:
     """A column that can be named: `relation`.`name`; `column` is the input's column that it stands for. `merged`: only
-    so, since its name alone means the column that a join made of it and another one."""
+    so, since its name alone means the column that a join made of it and another one. `twice`: its relation has two columns
+    of the name, so that * does not stand for them."""
 
     relation: tuple[str, ...]
     name: str
     column: ColumnRef
     merged: bool = False
+    twice: bool = False
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,10 @@ class Query:
 
     def _scope(self, relation: tuple[str, ...]) -> Scope:
         pairs = zip(self.names, self.plan.schema, strict=True)
-        return Scope(tuple(Field(relation, name, pool.column(c.name, c.type)) for name, c in pairs))
+        often = Counter(self.names)
+        return Scope(
+            tuple(Field(relation, name, pool.column(c.name, c.type), twice=often[name] > 1) for name, c in pairs)
+        )
 
 
 # Called with a call that may be an aggregate or a window's bound; None if it is neither.

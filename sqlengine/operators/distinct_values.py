@@ -9,7 +9,7 @@ from parser.types import BIGINT, Column, Root, Schema
 from planner.logical import AggregateCall
 from sqlengine.batch import IntArray
 from sqlengine.operators.base import Context
-from sqlengine.state.columns import BoolArray, validity
+from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
 
 _GROUP, _VALUE, _COUNT = "#group", "#value", "#count"
@@ -39,12 +39,12 @@ class DistinctValues:
 
     def turn(self, groups: IntArray, values: pa.Array, rows: BoolArray, sign: int) -> BoolArray:
         """Of the chosen rows those with which a value comes to their group (`sign` 1) or leaves it (-1). `groups` are the
-        slots of the rows' groups; NULL is no value."""
+        slots of the rows' groups; NULL is a value, too, which most functions leave out."""
         turned = np.zeros(len(groups), np.bool_)
-        at = np.flatnonzero(rows & validity(values))
+        at = np.flatnonzero(rows)
         if not len(at):
             return turned
-        encoded = values.take(pa.array(at)).dictionary_encode()
+        encoded = values.take(pa.array(at)).dictionary_encode("encode")
         codes = encoded.indices.to_numpy().astype(np.int64)
         pairs, first, counts = np.unique(
             groups[at] * len(encoded.dictionary) + codes, return_index=True, return_counts=True
