@@ -34,7 +34,7 @@ from sqlengine.connectors.base import (
     Source,
 )
 from sqlengine.formats.base import FileFormat
-from sqlengine.formats.options import did_you_mean, duration, parse_options
+from sqlengine.formats.options import choice, did_you_mean, duration, parse_options
 from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
 
 _connectors: dict[str, Connector] = {}
@@ -43,6 +43,12 @@ _COMMON = {
     IDLE_OPTION: Option(
         duration, doc="a shard that is silent for so long does not hold back the watermark of the others"
     ),
+    "scan.watermark.emit.strategy": Option(
+        choice("on-event", "on-periodic"), doc="without effect: the watermark goes on with each row"
+    ),
+    "scan.watermark.alignment.group": Option(doc="without effect, as all of alignment: it changes no result"),
+    "scan.watermark.alignment.max-drift": Option(duration),
+    "scan.watermark.alignment.update-interval": Option(duration),
 }
 
 C = TypeVar("C", bound=Connector)

@@ -38,3 +38,9 @@ SET 'table.exec.emit.early-fire.enabled' = 'true';
 SET 'table.exec.emit.early-fire.delay' = '0 s';
 SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end;
 SELECT TUMBLE_START(ts, INTERVAL '1' MINUTE), COUNT(*) FROM orders GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE);
+
+-- Options of the source that change no result.
+SELECT MAX(id) FROM orders /*+ OPTIONS('scan.watermark.emit.strategy' = 'on-event') */;
+CREATE TABLE aligned WITH ('scan.watermark.alignment.group' = 'g', 'scan.watermark.alignment.max-drift' = '1 min', 'scan.watermark.alignment.update-interval' = '1 s', 'scan.watermark.emit.strategy' = 'on-periodic') LIKE orders;
+SELECT COUNT(*) FROM aligned WHERE id = 3;
+SELECT COUNT(*) FROM orders /*+ OPTIONS('scan.watermark.emit.strategy' = 'never') */;
