@@ -14,7 +14,7 @@ from parser.errors import SqlError
 from sqlengine.changing import Changes
 from sqlengine.fleet import Fleet
 from sqlengine.graphs import NotTogether, RunningGraph
-from sqlengine.isolation_settings import Limits, group_of, limits_in
+from sqlengine.isolation_settings import ISOLATION, Limits, group_of, limits_in
 from sqlengine.jobs import MAIN, Cause, Job, JobState
 from sqlengine.loop import Turns
 from sqlengine.moving import Moves
@@ -50,7 +50,7 @@ class Isolation:
         self._changes = changes
         self._clock = clock
         self._gauges: dict[str, Gauge] = {}
-        self._limits: dict[tuple[str, int], Limits] = {}
+        self._limits: dict[str, tuple[int, Limits]] = {}  # with the version of the job
         self._trouble_at: dict[str, float] = {}
         self._times: dict[str, int] = {}  # how often each job was taken out
         self._turns = Turns()
@@ -88,9 +88,17 @@ class Isolation:
             troubles = list(self._gauges[graph.name].look(now, self._limits_of))
             self._trouble_at |= dict.fromkeys((t.job for t in troubles), now)
             self._take_out(graph, troubles)
-        for job in self._registry.jobs():
-            if job.state is JobState.RUNNING and self._fleet.runs(job.name) and not self._fleet.of(job.name).divided:
-                self._bring_home(job, now)
+        for job in self._elsewhere():
+            self._bring_home(job, now)
+
+    def _elsewhere(self) -> list[Job]:
+        """Jobs that run outside the shared graph, or ask for another; of thousands that do not, nothing more is asked."""
+        found = [
+            job
+            for job in self._registry.log.jobs.values()
+            if job.state is JobState.RUNNING and (job.graph != MAIN or ISOLATION in job.settings)
+        ]
+        return [job for job in found if self._fleet.runs(job.name) and not self._fleet.of(job.name).divided]
 
     def _gauge(self, graph: RunningGraph) -> Gauge:
         held = self._gauges.get(graph.name)
@@ -104,23 +112,25 @@ class Isolation:
 
     def _limits_of(self, name: str) -> Limits:
         job = self._registry.job(name)
-        key = (name, job.version)
-        if key not in self._limits:
-            self._limits[key] = limits_in(job.settings)
-        return self._limits[key]
+        version, limits = self._limits.get(name, (0, None))
+        if limits is None or version != job.version:
+            limits = limits_in(job.settings)
+            self._limits[name] = job.version, limits
+        return limits
 
     def _take_out(self, graph: RunningGraph, troubles: list[Trouble]) -> None:
         """One job at a time: with it gone the others may be well."""
-        mine = [t for t in troubles if self._limits_of(t.job).moves]
-        if not mine or (graph.name != MAIN and group_of(graph.name) is None) or len(graph.runner.jobs) < 2:
+        if (graph.name != MAIN and group_of(graph.name) is None) or len(graph.runner.jobs) < 2:
             return
-        trouble = mine[0]
-        log.warning("job %s goes to a graph of its own: %s", trouble.job, trouble.reason)
-        try:
-            self._changes.isolate(trouble.job, trouble.cause, trouble.reason)
-            self._times[trouble.job] = self._times.get(trouble.job, 0) + 1
-        except SqlError as error:
-            log.warning("job %s stays where it is for now: %s", trouble.job, error)
+        for trouble in (t for t in troubles if self._limits_of(t.job).moves):
+            try:
+                self._changes.isolate(trouble.job, trouble.cause, trouble.reason)
+            except SqlError as error:
+                log.warning("job %s stays where it is for now (%s): %s", trouble.job, trouble.reason, error)
+            else:
+                log.warning("job %s is in a graph of its own: %s", trouble.job, trouble.reason)
+                self._times[trouble.job] = self._times.get(trouble.job, 0) + 1
+                return
 
     def _bring_home(self, job: Job, now: float) -> None:
         if job.cause in _PASSING and self._is_well(job, now):
