@@ -108,7 +108,7 @@ def flink_ns(chosen: Sequence[Case]) -> dict[str, float]:
 def _statements(chosen: Sequence[Case], folder: Path) -> Iterator[str]:
     yield "SET 'pipeline.object-reuse' = 'true'"
     yield from _table(folder, ["i"])
-    tables = {("i",): "source_i"}
+    tables: dict[tuple[str, ...], str] = {("i",): "source_i"}
     for i, case in enumerate(chosen):
         if i % BARE_EVERY == 0:
             yield from _job(BARE, "source_i", "INT", [f"i{s}" for s in _SUFFIXES])

@@ -16,6 +16,7 @@ from benchmarks.page import Section, Table
 from parser.types import BIGINT, STRING, Schema
 from planner.takeover import Operation
 from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.disk import MACHINE
 from sqlengine.executors import savepoint_files as files
 from sqlengine.executors.savepoint_files import SavedOperation, SavedTable, Savepoint
 from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_WRITE_US, Checkpointer
@@ -116,10 +117,12 @@ def _savepoint(folder: Path) -> list[str]:
     operation = SavedOperation(Operation("1", "1", "GroupAggregate", "GroupAggregate", "1"), True, (saved,))
     told = Savepoint("job", 1, "", "", "main", 1, 0, (), (operation,))
     start = time.thread_time()
-    written = files.write(folder, told, {(0, "groups"): table.dump()})
+    written = files.write(MACHINE, folder, told, {(0, "groups"): table.dump()})
     pause = time.thread_time() - start
     start = time.thread_time()
-    rows = files.read_rows(replace(files.read(folder), path=str(folder)), written.operations[0].tables[0])
+    rows = files.read_rows(
+        MACHINE, replace(files.read(MACHINE, folder), path=str(folder)), written.operations[0].tables[0]
+    )
     read = time.thread_time() - start
     title = f"savepoint (written in {pause * 1000:.0f} ms, {written.bytes / 1e6:.0f} MB)"
     return [title, f"{KEYS:,}", f"{read * 1000:.0f}", f"{_load(rows) * 1000:.0f}"]
