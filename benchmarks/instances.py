@@ -102,6 +102,7 @@ def run() -> Section:
         ],
         [
             f"Added by two instances: {added[0]:.0f} ms (p50), {added[1]:.0f} ms (p99), {cost:.2f} cores.",
+            "Without moving rows: the time in which the rules are compiled counts, too, once in the server and once in each part.",
             "Cores of the server include what the benchmark's own appends and reads over HTTP cost it, which is the same in all runs.",
             (
                 f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1, rates of wall time are lower "
