@@ -25,9 +25,9 @@ FIRST = "SET 'pipeline.auto-watermark-interval' = '0';\n"
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind`: equal, known (a bug of Flink's), both fail, refused (only Flink runs it), accepted (only we do, and Flink says that it is no valid
-    SQL), unplanned (only we do: Flink finds no plan, or fails with it), names, types, nullability, rows, order, varies (asked again, it is equal). The
-    answers as JSON, an error as its message."""
+    """`kind`: equal, known (a bug of Flink's), both fail, refused (only Flink runs it), accepted (only we do, and Flink
+    says that it is no valid SQL), unplanned (only we do: Flink finds no plan, or fails with it), names, types, nullability,
+    rows, order, varies (asked again, it is equal). The answers as JSON, an error as its message."""
 
     kind: str
     ours: Answer

@@ -134,6 +134,7 @@ def semi_join(make: Making, depth: int) -> Relation:
     extra = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
     # Beside UNNEST and joins as of a time rows wait for a row of NOT IN: those of one without rows never come.
     make.correlated |= bool(negated)
+    make.waits |= bool(negated) and " LATERAL (" in right.sql
     # Flink does not find the variables of a pattern inside IN
     if "MATCH_RECOGNIZE" not in right.sql and make.chance(0.5):
         condition = f"{x} {negated}IN (SELECT {y} FROM {right.sql} AS {b} WHERE TRUE{extra})".replace(

@@ -99,6 +99,7 @@ class Making:
         return self.build(self, depth - 1, None)
 
     def _alone(self, depth: int) -> Relation:
+        """The first of the goals; the others are left for the inputs to come."""
         goal, *rest = self.goals
         self.goals, self.apart = [], False
         found = self.build(self, depth - 1, goal)
@@ -112,9 +113,8 @@ class Making:
             roll = self.rng.random()
             if depth <= 0 or roll < 0.4:
                 return self.table(timed=True)
-            name = (
-                "project" if roll < 0.6 else self.rng.choice([n for n in _TIMED if not (self.batch and n in STREAMING)])
-            )
+            fitting = [n for n in _TIMED if not (self.batch and n in STREAMING)]
+            name = "project" if roll < 0.6 else self.rng.choice(fitting)
         before, self.timely = self.timely, name in ("project", "unnest")
         mark = self.mark()
         found = self.build(self, depth - 1, name)
