@@ -3,7 +3,7 @@ the times before and behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -130,10 +130,11 @@ class ShuffleScanOperator:
             tick = Batch(Schema(()), (), 0, batch.proctime)
             return [(to, tick) for to in self._ports.values()]
         output: Output = []
-        columns = (batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET))
-        for key, record, offset in zip(*columns, strict=True):
-            stamp, parcel = decode_stamp(key), decode_parcel(record)
-            self._senders.check(stamp)
+        keys, records, offsets = (batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET))
+        stamps = {key: decode_stamp(key) for key in dict.fromkeys(keys)}
+        self._senders.check(stamps.values())
+        for key, record, offset in zip(keys, records, offsets, strict=True):
+            stamp, parcel = stamps[key], decode_parcel(record)
             ports = [self._ports[c] for c in self._heirs.of(parcel.crossing, stamp.version) if c in self._ports]
             if not ports:
                 self._counters["parcels_dropped"] += 1
@@ -153,16 +154,21 @@ class _Senders:
 
     def __init__(self, context: Context) -> None:
         self._table: KeyedTable = context.table("senders", Schema.of(part=INT), Schema.of(epoch=_NUMBER), None)
+        rows = self._table.live()
+        parts = self._table.key_arrays(rows)[0].to_pylist()
+        self._known: dict[int, int] = dict(zip(parts, self._table.columns["epoch"][rows].tolist(), strict=True))
 
-    def check(self, stamp: Stamp) -> None:
-        slots, is_new = self._table.slots_for([pa.array([stamp.part], pa.int32())], 1)
-        epochs, slot = self._table.columns["epoch"], slots[0]
-        if not is_new[0] and epochs[slot] == stamp.epoch:
-            return
-        if not is_new[0] and epochs[slot] > stamp.epoch:
-            raise ValueError(f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {epochs[slot]}")
-        epochs[slot] = stamp.epoch
+    def check(self, stamps: Iterable[Stamp]) -> None:
+        came: dict[int, int] = {}
+        for stamp in stamps:
+            known = came.get(stamp.part, self._known.get(stamp.part, -1))
+            if stamp.epoch < known:
+                raise ValueError(f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {known}")
+            came[stamp.part] = stamp.epoch
+        slots, _ = self._table.slots_for([pa.array(list(came), pa.int32())], len(came))
+        self._table.columns["epoch"][slots] = list(came.values())
         self._table.mark(slots)
+        self._known |= came
 
 
 class _Heirs:
