@@ -24,7 +24,6 @@ from planner.logical import (
 )
 from planner.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.rule_sets import RulesPlan
-from planner.scalar import Call, walk
 
 # The id of the scan of what other parts send, and of the sink of what goes to them.
 INCOMING: Final = "shuffle:in"
@@ -95,9 +94,7 @@ def functions_of(plan: LogicalPlan | RulesPlan) -> frozenset[str]:
     """Names of all functions that an operation calls."""
     if isinstance(plan, LogicalPlan):
         return plan.functions
-    rules = plan.rules.values()
-    called = (e for r in rules for e in (r.predicate, *(e for route in r.routes for _, e in route.items)))
-    return frozenset(n.function for e in called for n in walk(e) if isinstance(n, Call))
+    return frozenset[str]().union(*(rule.functions for rule in plan.rules.values()))
 
 
 def without_keys(plan: LogicalPlan | RulesPlan) -> bool:
@@ -106,34 +103,36 @@ def without_keys(plan: LogicalPlan | RulesPlan) -> bool:
 
 
 class _Division:
+    """One plan on its way. `gathers`: operations that need rows, or the time, of all parts; `alone`: nodes that know the
+    rows and the time of this part only."""
+
     def __init__(self, plan: PhysicalPlan, share: Share, topic: str) -> None:
         self.plan, self.share, self.topic = plan, share, topic
         self.nodes: dict[str, PhysicalNode] = {}
         self.crossings: list[str] = []
+        self.gathers = {n.id for n in plan.nodes.values() if share.parts > 1 and _gathers(n.plan)}
+        self.alone = self._with_time_of_one_part()
 
     def finish(self) -> PhysicalPlan:
-        alone = self._with_time_of_one_part()
         for node in self.plan.in_order:
-            edges = {port: tuple(self._edge(node, e, alone) for e in found) for port, found in node.edges.items()}
-            self._put(replace(self._own(self.nodes.get(node.id, node)), edges=edges))
+            edges = {port: tuple(self._edge(node, e) for e in found) for port, found in node.edges.items()}
+            own = self._own(node)
+            if own is not node or edges != node.edges:
+                self._put(replace(own, edges=edges))
         ports = {i: (Edge(_into(c)),) for i, c in enumerate(self.crossings)}
         scan = ShuffleScan(shuffle_table(self.topic), crossings=tuple(self.crossings))
         self._put(PhysicalNode(INCOMING, scan, scan.schema.names, ports, frozenset(), -2))
         return replace(self.plan, nodes=self.plan.nodes.changed(self.nodes), undivided=self.plan)
 
     def _with_time_of_one_part(self) -> set[str]:
-        """Nodes that see the rows of this part alone, and know no other time."""
         found: set[str] = set()
         fed: set[str] = set()
         for node in self.plan.in_order:
             source = isinstance(node.plan, Scan | Values)
-            if source or (node.id in fed and not self._needs_all(node)):
+            if source or (node.id in fed and node.id not in self.gathers):
                 found.add(node.id)
                 fed |= {e.target for e in node.outgoing}
         return found
-
-    def _needs_all(self, node: PhysicalNode) -> bool:
-        return isinstance(node.plan, Stateful) or WATERMARK in functions_of(node.plan)
 
     def _own(self, node: PhysicalNode) -> PhysicalNode:
         """What is there once, or only in the part with bucket 0, has no rows in the others."""
@@ -143,19 +142,16 @@ class _Division:
             return replace(node, plan=replace(node.plan, rows=()))
         return replace(node, absent=True) if without_keys(node.plan) else node
 
-    def _edge(self, source: PhysicalNode, edge: Edge, alone: set[str]) -> Edge:
+    def _edge(self, source: PhysicalNode, edge: Edge) -> Edge:
         """The edge, or one to the crossing that takes its place."""
-        target = self.nodes.get(edge.target) or self.plan.nodes.get(edge.target)
-        if target is None or not self._needs_all(target) or self.share.parts == 1:
+        if edge.target not in self.gathers:
             return edge
-        if not isinstance(target.plan, Stateful) and source.id not in alone:
+        target = self.plan.nodes[edge.target]
+        if not isinstance(target.plan, Stateful) and source.id not in self.alone:
             return edge
-        return self._cross(source, target, edge.target_port)
-
-    def _cross(self, source: PhysicalNode, target: PhysicalNode, port: int) -> Edge:
-        name = f"{target.id}.{port}"
+        name = f"{target.id}.{edge.target_port}"
         self.crossings.append(name)
-        self._put_ends(name, source, target, port)
+        self._put_ends(name, source, target, edge.target_port)
         return Edge(_out(name))
 
     def _put_ends(self, name: str, source: PhysicalNode, target: PhysicalNode, port: int) -> None:
@@ -169,6 +165,10 @@ class _Division:
 
     def _put(self, node: PhysicalNode) -> None:
         self.nodes[node.id] = node
+
+
+def _gathers(plan: LogicalPlan | RulesPlan) -> bool:
+    return isinstance(plan, Stateful) or WATERMARK in functions_of(plan)
 
 
 def _out(crossing: str) -> str:

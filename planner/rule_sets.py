@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from planner.chunked import Chunked
-from planner.scalar import Scalar
+from planner.scalar import Call, Scalar, walk
 
 Items: TypeAlias = tuple[tuple[str, Scalar], ...]
 
@@ -34,6 +35,12 @@ class PlannedRule:
     owners: frozenset[str]
     routes: tuple[Route, ...] = ()
     goes_on: bool = False
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """Names of all functions that it calls, in its routes, too."""
+        expressions = (self.predicate, *(e for route in self.routes for _, e in route.items))
+        return frozenset(n.function for e in expressions for n in walk(e) if isinstance(n, Call))
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,17 @@ the rows of a key together. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from planner.division import WATERMARK, functions_of, without_keys
 from planner.logical import LogicalPlan, Scan, Stateful, Union, Values
 from planner.physical import PhysicalNode, PhysicalPlan
-from planner.rule_sets import RulesPlan
-from planner.scalar import Call, walk
 from sqlengine.executors.spark_fragment import Fragment, Input
 from sqlengine.executors.spark_worker import STATELESS, Exchange
 
 _FIRST: Final = 1
-_WATERMARK: Final = "CURRENT_WATERMARK"
 
 
 @dataclass(frozen=True)
@@ -54,19 +52,10 @@ def _stages(plan: PhysicalPlan) -> dict[str, int]:
     fed: dict[str, int] = {}
     for node in plan.in_order:
         stage = fed.get(node.id, STATELESS) + isinstance(node.plan, Stateful)
-        stages[node.id] = max(stage, _FIRST) if _WATERMARK in _functions(node.plan) else stage
+        stages[node.id] = max(stage, _FIRST) if WATERMARK in functions_of(node.plan) else stage
         for edge in node.outgoing:
             fed[edge.target] = max(fed.get(edge.target, STATELESS), stages[node.id])
     return stages
-
-
-def _functions(plan: LogicalPlan | RulesPlan) -> frozenset[str]:
-    """Names of all functions that are called."""
-    if isinstance(plan, LogicalPlan):
-        return plan.functions
-    rules = plan.rules.values()
-    called = (e for r in rules for e in (r.predicate, *(e for route in r.routes for _, e in route.items)))
-    return frozenset(n.function for e in called for n in walk(e) if isinstance(n, Call))
 
 
 def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[Input, PhysicalNode]:
@@ -96,13 +85,7 @@ def _keyed(
 ) -> Fragment:
     nodes = tuple(n for n in plan.in_order if stages[n.id] == number)
     inputs = {port: at for port, at in enumerate(crossings) if stages[at[0]] == number}
-    return Fragment(nodes, inputs, outputs, single=frozenset(_without_keys(nodes)))
-
-
-def _without_keys(nodes: Iterable[PhysicalNode]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node.plan, Stateful) and not any(node.plan.exchange(i) for i in range(len(node.plan.inputs))):
-            yield node.id
+    return Fragment(nodes, inputs, outputs, single=frozenset(n.id for n in nodes if without_keys(n.plan)))
 
 
 def _feeds(fragment: Fragment, at: Input) -> bool:
