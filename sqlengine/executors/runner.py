@@ -101,6 +101,8 @@ class GraphRunner:
     def apply(self, change: GraphChange) -> None:
         """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
         self._complete_going(change)
+        if change.brought is not None and not self.log.whole:
+            self.checkpoint(wait=True)  # what is brought is the state of now: no row before may come again
         starts = {name: source.begin(change.starts.get(name, NOT_GIVEN)) for name, source in change.sources.items()}
         handover = change.brought.handover if change.brought is not None else ""
         recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed), handover)
