@@ -29,7 +29,7 @@ _SALT: Final = 0x9E3779B97F4A7C15
 
 
 class _Told:
-    """How far the time is that was last told of: a table of one row, the same in every part's bucket."""
+    """How far the time is that was last told of: a table of one row, which belongs to no bucket."""
 
     def __init__(self, context: Context) -> None:
         keys = Schema.of(what=INT)
@@ -73,16 +73,12 @@ class ShuffleOutOperator:
         rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
         told = [batch.steps, None if batch.row_watermarks is None else np.unique(batch.row_watermarks)]
         rest = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(told))
-        parts: list[int] = []
-        for part in range(self._node.parts):
-            mine = np.flatnonzero(owners == part)
-            if len(mine) or moved:
-                parts.append(part)
-        parcels = [self._parcel(rest, np.flatnonzero(owners == p), batch) for p in parts]
+        shares = ((part, np.flatnonzero(owners == part)) for part in range(self._node.parts))
+        parcels = {part: self._parcel(rest, mine, batch) for part, mine in shares if len(mine) or moved}
         self._counters["rows_shuffled"] += batch.num_rows
-        self._counters["parcels"] += len(parts)
-        columns = (pa.array(parts, pa.int32()), pa.array(parcels, pa.binary()))
-        return [(0, Batch(PARCELS, columns, len(parts), batch.proctime))]
+        self._counters["parcels"] += len(parcels)
+        columns = (pa.array(list(parcels), pa.int32()), pa.array(list(parcels.values()), pa.binary()))
+        return [(0, Batch(PARCELS, columns, len(parcels), batch.proctime))]
 
     def _owners(self, batch: Batch) -> IntArray:
         """The part that each row goes to."""
