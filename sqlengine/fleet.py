@@ -51,7 +51,7 @@ class Fleet:
         config = self._host.config
         if not divided:
             return open_graph(name, self._host, self._plan_of, without)
-        if not config.instances:
+        if not config.instances and group_of(name) is None:
             raise ServiceError(
                 f"the graph '{name}' is divided, and there are no instances to run its parts",
                 hint="start with --instances N, as it was made",
@@ -99,7 +99,7 @@ class Fleet:
 
     def home(self, settings: Mapping[str, str]) -> RunningGraph:
         """The graph that a job of these settings shares with others: that of its isolation group, which has a process of its
-        own where there are instances, or the main one."""
+        own, or the main one."""
         group = limits_in(settings).group
         if group is None:
             return self.main
@@ -107,7 +107,7 @@ class Fleet:
         if held is not None:
             return self.graph(held)
         name = graph_of(group, f"{self._host.machine.clock()}-{self.log_end}")
-        return self.graph(name, divided=self._host.config.instances > 0)
+        return self.graph(name, divided=True)
 
     def graph(self, name: str, *, divided: bool = False) -> RunningGraph:
         """The graph of that name, made if there is none."""

@@ -138,6 +138,9 @@ class Isolation:
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
             job = self._registry.job(job.name)
         home = self._fleet.home(job.settings)
+        if home.divided and job.cause is Cause.NONE:  # what it is asked to share is in a process that cannot run it
+            self._registry.stay(job, Cause.GROUP, f"isolation group '{group_of(home.name)}', in the server's process")
+            return
         if job.cause not in (Cause.NONE, Cause.GROUP) or home.name == job.graph or home.divided:
             return
         if job.reason is None:

@@ -12,7 +12,11 @@ from sqlengine.config import Config
 from sqlengine.instances.control import PartReport, Report
 from sqlengine.instances.leader import DividedGraph
 from sqlengine.instances.processes import Child, Processes
+from sqlengine.isolation_settings import group_of
 from sqlengine.machine import Machine
+
+# The jobs of an isolation group fail when its process has died so often, each time soon after its start.
+_MOST_DEATHS = 5
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,9 @@ class Children:
         if self._near is None:
             self._near = NearServer(self._broker)
         config = self._config
-        count = min(config.instances, graph.parts)
-        held = Processes(graph, config, self._near.path, count, self._machine.clock, config.session_ms)
+        count = min(max(config.instances, 1), graph.parts)
+        most = None if group_of(graph.name) is None else _MOST_DEATHS
+        held = Processes(graph, config, self._near.path, count, self._machine.clock, config.session_ms, most)
         self._processes[graph.name] = held
         held.start()
 

@@ -190,6 +190,10 @@ class DividedGraph(RunningGraph):
     def obstacle(self, plans: Iterable[Sink]) -> str | None:
         return next(filter(None, map(why_not_divided, plans)), None)
 
+    def fail(self, reason: str) -> None:
+        """Nobody can run the graph: its jobs fail."""
+        self._host.on_failure(frozenset(self.runner.jobs), reason)
+
     def remove(self) -> None:
         """Nothing is left of it, once it is closed and its instances have ended."""
         for topic in (self.group, self.control.topic, self._reports.topic, shuffle_topic(self.name)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -32,7 +33,7 @@ _SILENT_S = 1.0
 @dataclass
 class Child:
     """One of the processes: `since` in s of the monotonic clock, `restarts` so far; `missing_at`: since when it is no
-    member of its group any more, having been one."""
+    member of its group any more, having been one; `deaths`: how often in a row it has died soon after its start."""
 
     name: str
     process: subprocess.Popen[bytes] | None = None
@@ -41,6 +42,7 @@ class Child:
     restarts: int = -1
     again_at: float = 0.0
     pause_s: float = _FIRST_PAUSE_S
+    deaths: int = 0
     joined: bool = False
     missing_at: float | None = None
 
@@ -50,10 +52,18 @@ class Child:
 
 
 class Processes:
-    """`count` instances of one divided graph, named 1, 2 and so on."""
+    """`count` instances of one divided graph, named 1, 2 and so on. With `most` one that has died so often, soon after its
+    start each time, is not started again: the jobs of the graph fail."""
 
     def __init__(
-        self, graph: DividedGraph, config: Config, socket: Path, count: int, clock: Callable[[], int], session_ms: int
+        self,
+        graph: DividedGraph,
+        config: Config,
+        socket: Path,
+        count: int,
+        clock: Callable[[], int],
+        session_ms: int,
+        most: int | None = None,
     ) -> None:
         self.graph = graph
         self.children = [Child(str(number + 1)) for number in range(count)]
@@ -61,6 +71,7 @@ class Processes:
         self._socket = socket
         self._clock = clock
         self._session_ms = session_ms
+        self._most = most
         self._stopping = threading.Event()
         # Linux kills the children when this thread ends, however that comes.
         self._thread = threading.Thread(target=self._run, name=f"instances-{graph.name}", daemon=True)
@@ -88,8 +99,14 @@ class Processes:
 
     def _look_after(self, child: Child) -> None:
         if child.process is not None and child.process.poll() is not None:
-            log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, child.process.returncode)
+            code = child.process.returncode
+            log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, code)
             self._bury(child)
+            if child.deaths == self._most:
+                child.again_at = math.inf
+                self.graph.fail(
+                    f"the process of graph '{self.graph.name}' died {child.deaths} times in a row (code {code})"
+                )
         if child.process is None and time.monotonic() >= child.again_at:
             self._start(child)
 
@@ -107,6 +124,7 @@ class Processes:
 
     def _pause(self, child: Child) -> None:
         lived = time.monotonic() - child.since
+        child.deaths = 1 if lived > _SOUND_S else child.deaths + 1
         child.pause_s = _FIRST_PAUSE_S if lived > _SOUND_S else min(2 * child.pause_s, _LONGEST_PAUSE_S)
         child.again_at = time.monotonic() + child.pause_s
 

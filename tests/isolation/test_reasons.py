@@ -147,17 +147,20 @@ def test_a_job_that_catches_up_joins_the_others_by_itself(engine: Engine) -> Non
     assert sorted(json.loads(v)["id"] for v in records.values.to_pylist()) == list(range(16))
 
 
-def test_jobs_of_a_group_share_a_graph_of_their_own(engine: Engine, tmp_path: Path) -> None:
+def test_jobs_of_a_group_share_a_process_if_they_can_and_else_run_alone(engine: Engine) -> None:
+    asked = "SET 'job.isolation' = 'error-sensitive'; "
+    engine.submit("files", asked + "INSERT INTO lines SELECT id, host FROM events")
     for name in ("one", "two"):
-        engine.submit(
-            name, f"SET 'job.isolation' = 'error-sensitive'; INSERT INTO alerts SELECT '{name}', id FROM others"
-        )
-    graphs = {engine.job(n).graph for n in ("one", "two")}
-    assert len(graphs) == 1
-    assert MAIN not in graphs
-    assert engine.job("one").reason == "isolation group 'error-sensitive'"
-    engine.submit("one", "INSERT INTO alerts SELECT 'one', id FROM others WHERE id > 3")
+        engine.submit(name, asked + f"INSERT INTO alerts SELECT '{name}', id FROM others")
     isolation, _ = watch(engine)
     isolation.look()
-    assert engine.job("one").graph == MAIN
-    assert engine.job("two").graph in graphs
+    files, one, two = (engine.job(n) for n in ("files", "one", "two"))
+    assert one.graph == two.graph
+    assert engine.fleet.graphs[one.graph].divided
+    assert MAIN != files.graph != one.graph
+    assert one.reason == "isolation group 'error-sensitive'"
+    assert files.reason == "isolation group 'error-sensitive', in the server's process"
+    for name in ("one", "two"):
+        engine.remove(name)
+    assert one.graph not in engine.fleet.graphs
+    assert not [t.name for t in engine.broker.topics() if "error-sensitive" in t.name]
