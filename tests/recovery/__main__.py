@@ -5,6 +5,7 @@ First one life for each named point, then kills at any moment; each run compares
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import logging
 import shutil
 import sys
@@ -29,13 +30,15 @@ def main() -> int:
     parser.add_argument("--of-a-run", type=int, default=KILLS_OF_A_RUN)
     parser.add_argument("--points", default=",".join(POINTS), help="where to kill by name; '' for nowhere")
     parser.add_argument("--moments", default=",".join(MOMENTS))
+    parser.add_argument("--tally", type=Path, help="a file that adds up over runs")
     parser.add_argument("--update", action="store_true", help="write down in docs/recovery.md what was killed where")
     parser.add_argument("--tell", action="store_true", help="each kill")
     given = parser.parse_args()
+    faulthandler.enable()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("tests.recovery").setLevel(logging.INFO if given.tell else logging.WARNING)
     warm()
-    tally, began = Tally(), time.monotonic()
+    tally, began = Tally() if given.tally is None else Tally.load(given.tally), time.monotonic()
     for seed, run in _runs(given):
         folder = Path(tempfile.mkdtemp(prefix="kills-"))
         try:
@@ -44,6 +47,8 @@ def main() -> int:
             print(f"seed {seed}: {error}; what is left is in {folder}", flush=True)
             return 1
         shutil.rmtree(folder, ignore_errors=True)
+        if given.tally is not None:
+            tally.save(given.tally)
         print(f"seed {seed}: {tally.kills} kills, {time.monotonic() - began:.0f} s", flush=True)
     for (point, moment), count in (tally.named + tally.drawn).most_common():
         print(f"{count:>6} {moment} {point}")

@@ -3,6 +3,7 @@ came out with a run that nobody disturbs."""
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import time
@@ -49,6 +50,17 @@ class Tally:
     def add(self, other: Tally) -> None:
         self.named += other.named
         self.drawn += other.drawn
+
+    def save(self, file: Path) -> None:
+        kinds = [[[*place, count] for place, count in kind.items()] for kind in (self.named, self.drawn)]
+        file.write_text(json.dumps(kinds))
+
+    @classmethod
+    def load(cls, file: Path) -> Tally:
+        """What was saved; nothing where there is no file."""
+        kinds = json.loads(file.read_text()) if file.exists() else [[], []]
+        named, drawn = (Counter({(point, moment): count for point, moment, count in kind}) for kind in kinds)
+        return cls(named, drawn)
 
 
 class Run:

@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from tests.recovery.mortal import POINTS
+from tests.recovery.page import PAGE
+from tests.recovery.workload import PATHS
 from tests.support import ROOT
 
 
@@ -27,3 +30,8 @@ def test_a_few_kills() -> None:
 @pytest.mark.slow
 def test_kills_at_every_point_and_eighty_more(update: bool) -> None:
     kill_servers("--kills", "80", *(("--update",) if update else ()))
+
+
+def test_the_page_knows_all_points_and_paths() -> None:
+    rows = {line.split(" | ")[0].removeprefix("| ") for line in PAGE.read_text().splitlines()}
+    assert {*PATHS, *(p for p in POINTS if not p.startswith("output of "))} <= rows

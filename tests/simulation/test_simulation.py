@@ -18,6 +18,7 @@ ONCE_FAILED: dict[int, str] = {
     5: "a loss of power took the new data folder",
     10: "a checkpoint outlived the end of the epoch log",
     15: "a server was stopped while a full disk held output up: its checkpoint was made without that",
+    7: "a loss of power took the folder that a shard had moved to",
 }
 
 
