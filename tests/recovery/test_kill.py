@@ -28,8 +28,8 @@ def test_a_few_kills() -> None:
 
 
 @pytest.mark.slow
-def test_kills_at_every_point_and_eighty_more(update: bool) -> None:
-    kill_servers("--kills", "80", *(("--update",) if update else ()))
+def test_kills_at_every_point_and_forty_more(update: bool) -> None:
+    kill_servers("--kills", "40", *(("--update",) if update else ("--moments", "within")))
 
 
 def test_the_page_knows_all_points_and_paths() -> None:
