@@ -72,6 +72,8 @@ def is_nothing(plan: LogicalPlan) -> bool:
             return False
         case BinaryJoin():
             left, right = map(is_nothing, plan.inputs)
+            if plan.kind in (JoinKind.INNER, JoinKind.SEMI) and _is_never(plan.condition):
+                return True
             if plan.kind is JoinKind.FULL:
                 return left and right
             return (left and not plan.kind.keeps(1)) or (

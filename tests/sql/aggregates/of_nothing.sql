@@ -41,3 +41,5 @@ SELECT SINGLE FROM (SELECT COUNT(*) AS SINGLE FROM users WHERE FALSE) WHERE SING
 SELECT MIN(qty) AS m, COUNT(DISTINCT price) AS n FROM orders WHERE product IS DISTINCT FROM product;
 SELECT COUNT(*) AS n FROM (SELECT user_id, COUNT(*) AS c FROM orders GROUP BY user_id) WHERE NOT ((c IS NULL) IS FALSE);
 SELECT COUNT(*) AS n FROM (SELECT user_id, COUNT(*) AS c FROM orders GROUP BY user_id) WHERE (c IS NOT NULL) IS NOT TRUE;
+SELECT COUNT(*) AS n FROM orders o JOIN users u ON o.user_id = u.user_id AND (u.name IS NULL) IS UNKNOWN;
+SELECT COUNT(*) AS n FROM orders o WHERE EXISTS (SELECT 1 FROM users u WHERE o.user_id = u.user_id AND u.level IS DISTINCT FROM u.level);
