@@ -20,6 +20,7 @@ IntArray = npt.NDArray[np.int64]
 Column: TypeAlias = "Sequence[bytes | None] | pa.BinaryArray"
 
 _OTHER = re.compile(r"[^A-Za-z0-9._-]")
+_MAX_WRITER_BYTES = 1000
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -140,6 +141,18 @@ def check_topic_name(name: str) -> None:
 def system_topic(kind: str, name: str) -> str:
     """The name of a topic of the system that belongs to something of that name, which may have other characters."""
     return f"_{kind}_{_OTHER.sub('.', name)}"
+
+
+def check_stamps(timestamp_ms: int, writer: str | None, epoch: int | None) -> None:
+    """Raises BrokerError for a time that cannot be written, and unless writer and epoch are both there, or neither."""
+    if not -(2**63) <= timestamp_ms < 2**63:
+        raise BrokerError(f"{timestamp_ms} is not a time", detail="times are milliseconds since 1970, in 8 bytes")
+    if (writer is None) != (epoch is None):
+        raise BrokerError("an append has both a writer and an epoch, or neither")
+    if writer is not None and not 0 < len(writer.encode()) <= _MAX_WRITER_BYTES:
+        raise BrokerError(f"{writer!r} is not a writer", detail=f"it has 1 to {_MAX_WRITER_BYTES} bytes")
+    if epoch is not None and not 0 <= epoch < 2**63:
+        raise BrokerError(f"{epoch} is not an epoch", detail="epochs count from 0")
 
 
 class Broker(Protocol):
@@ -280,3 +293,18 @@ class Broker(Protocol):
 
     def close(self) -> None:
         """Syncs unless the mode is 'none', and releases the folder. Records that were read stay valid."""
+
+
+def appended(broker: Broker, a: Addition) -> Appended:
+    """Appends a batch."""
+    return broker.append(
+        a.topic,
+        a.shard,
+        a.values,
+        keys=a.keys,
+        timestamp_ms=a.timestamp_ms,
+        writer=a.writer,
+        epoch=a.epoch,
+        fence=a.fence,
+        compression=a.compression,
+    )

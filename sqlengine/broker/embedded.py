@@ -21,6 +21,8 @@ from sqlengine.broker.base import (
     ShardInfo,
     TopicInfo,
     TopicOptions,
+    appended,
+    check_stamps,
     check_topic_name,
 )
 from sqlengine.broker.chain import Options
@@ -42,20 +44,12 @@ from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 from sqlengine.broker.packing import Compression
 from sqlengine.broker.reading import Batches, Limits
 from sqlengine.broker.shard import ShardLog
-from sqlengine.broker.topics import (
-    Definition,
-    Topic,
-    check_definition,
-    create_topic,
-    open_topics,
-    remove_topic,
-)
+from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
 from sqlengine.broker.waking import Arrivals, Flusher
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.durability import Fsync
 from sqlengine.threads import THREADS, Threads
 
-_MAX_WRITER_BYTES = 1000
 _UNFENCED = nullcontext()
 
 
@@ -225,20 +219,7 @@ class EmbeddedBroker:
         )
 
     def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
-        return [
-            self.append(
-                a.topic,
-                a.shard,
-                a.values,
-                keys=a.keys,
-                timestamp_ms=a.timestamp_ms,
-                writer=a.writer,
-                epoch=a.epoch,
-                fence=a.fence,
-                compression=a.compression,
-            )
-            for a in additions
-        ]
+        return [appended(self, addition) for addition in additions]
 
     def append_payload(
         self,
@@ -256,9 +237,7 @@ class EmbeddedBroker:
             self._flusher.check()
         known = self._topic(topic)
         log = known.log(shard)
-        _check_writer(writer, epoch)
-        if not -(2**63) <= timestamp_ms < 2**63:
-            raise BrokerError(f"{timestamp_ms} is not a time", detail="times are milliseconds since 1970, in 8 bytes")
+        check_stamps(timestamp_ms, writer, epoch)
         if known.definition.compacted and payload.rows and not payload.every_key:
             raise BrokerError(f"topic {topic!r} is compacted: every value needs a key")
         if not payload.rows and writer is None:
@@ -413,12 +392,3 @@ class EmbeddedBroker:
                 topic.close()
             self._topics.clear()
             self._lock.release()
-
-
-def _check_writer(writer: str | None, epoch: int | None) -> None:
-    if (writer is None) != (epoch is None):
-        raise BrokerError("an append has both a writer and an epoch, or neither")
-    if writer is not None and not 0 < len(writer.encode()) <= _MAX_WRITER_BYTES:
-        raise BrokerError(f"{writer!r} is not a writer", detail=f"it has 1 to {_MAX_WRITER_BYTES} bytes")
-    if epoch is not None and not 0 <= epoch < 2**63:
-        raise BrokerError(f"{epoch} is not an epoch", detail="epochs count from 0")
