@@ -116,7 +116,7 @@ def window_join(make: Making, depth: int) -> Relation:
 
 def _plain(make: Making, source: Relation) -> Relation:
     taken = any(c.name.startswith("window_") for c in source.columns)
-    return make.table(timed=True) if taken else source
+    return make.in_time_table() if taken else source
 
 
 def semi_join(make: Making, depth: int) -> Relation:

@@ -19,9 +19,8 @@ def temporal_join(make: Making, depth: int) -> Relation:
     (source,) = make.inputs(depth, timed=True)
     keys = make.keys(of_kind(source.columns, "STRING"), 1, 1)
     if not keys:
-        before, make.in_time = make.in_time, True
-        source = make.instead(mark, timed=True)
-        make.in_time = before
+        make.drop(mark)
+        source = make.in_time_table()
         keys = make.keys(of_kind(source.columns, "STRING"), 1, 1)
     table = make.only(make.rng.choice(("versions", "newest")))
     left, a, left_names = apart(make, source)

@@ -82,6 +82,13 @@ class Making:
         time, known = "ts" if chosen.delay is not None else None, not self.batch
         return Relation(chosen.name, chosen.columns, rowtime=time, ordered=known, exact=known)
 
+    def in_time_table(self) -> Relation:
+        """A table with a time attribute and without late rows."""
+        before, self.in_time = self.in_time, True
+        found = self.table(timed=True)
+        self.in_time = before
+        return found
+
     def only(self, form: str) -> Table:
         """The table of this form."""
         return next(t for t in self.tables if t.form == form)
@@ -130,8 +137,12 @@ class Making:
 
     def instead(self, mark: tuple[int, int], timed: bool = False) -> Relation:
         """A table in the place of the input made since, which does not fit."""
-        del self.pairs[mark[0] :], self.below[-1][mark[1] :]
+        self.drop(mark)
         return self.table(timed)
+
+    def drop(self, mark: tuple[int, int]) -> None:
+        """Forgets the input made since."""
+        del self.pairs[mark[0] :], self.below[-1][mark[1] :]
 
     def inputs(self, *depths: int, timed: bool = False) -> list[Relation]:
         """Several inputs: without late rows, since rows of two inputs come in any order."""
