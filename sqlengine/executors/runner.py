@@ -7,15 +7,13 @@ Everything here happens in one thread. `recovery.py` repeats recorded epochs aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from planner.division import with_times
-from planner.logical import AssignWatermark, ShuffleOut, Values
+from planner.logical import AssignWatermark, ShuffleOut
 from planner.merge import Graph
 from planner.physical import lower
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Chunk, Environment, Sink
 from sqlengine.executors.answers import Answers
@@ -30,6 +28,7 @@ from sqlengine.executors.outputs import Outputs, Progress
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
+from sqlengine.executors.times import Times
 from sqlengine.executors.unsent import Unsent
 
 
@@ -86,6 +85,7 @@ class GraphRunner:
         self._seed = seed
         self._guard = guard
         self._portion = portion
+        self._times = Times(executor, self.inputs, self.outputs.take)
 
     # ---- hot changes -------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class GraphRunner:
             for name in brought.ended & change.sources.keys():
                 self.inputs.running[name].ended = True
         for name in self._unacquainted(change) if position is None and brought is None else ():
-            self._introduce(name)
+            self._times.introduce(name)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
         return change.inherited if self._portion is None else with_times(change.inherited, change.prepared.plan)
@@ -286,12 +286,12 @@ class GraphRunner:
     def process(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
         """The rows of an epoch through the operators; what comes out waits for `outputs.commit`."""
         for name, shard in record.opened:
-            self._introduce_shard(name, shard)
+            self._times.introduce_shard(name, shard)
         chunks = tuple(chunks)
         read = {name for name, _ in chunks}
         if record.tick:
-            self._tick(record, self.inputs.running.keys() - read)
-            self._tick_values(record)
+            self._times.tick(record, self.inputs.running.keys() - read)
+            self._times.tick_values(record)
         for name, chunk in chunks:
             source = self.inputs.running[name]
             batch = source.batch(chunk, record.proctime, record.seed)
@@ -299,9 +299,9 @@ class GraphRunner:
             source.positions[chunk.shard] = chunk.end
             self.progress.rows_in += chunk.num_rows
         if record.tick:
-            self._tick(record, read)  # no shard is silent whose rows have just come
+            self._times.tick(record, read)  # no shard is silent whose rows have just come
         for name in record.ended:
-            self._end(name, record)
+            self._times.end(name, record)
         self.progress.epochs += 1
         self.outputs.set_aside(self.executor.take_errors())
 
@@ -309,46 +309,6 @@ class GraphRunner:
         """Whether an operator waits for a processing time that has come."""
         timer = self.executor.timer()
         return timer is not None and timer <= self._clock()
-
-    def _tick(self, record: EpochRecord, names: AbstractSet[str]) -> None:
-        """Tells all operators behind these sources of the processing time. A source's tick comes from a shard that it has;
-        what has ended stays at the end of time."""
-        for name, source in self.inputs.running.items():
-            if name not in names:
-                continue
-            shard = "" if source.ended else next(iter(source.positions), "")
-            if source.ended or shard:
-                watermark = MAX_WATERMARK if source.ended else MIN_WATERMARK
-                self.executor.push(name, source.tick(shard, record.proctime, watermark), self.outputs.take)
-
-    def _tick_values(self, record: EpochRecord) -> None:
-        for name, node in self.executor.running.items():
-            if isinstance(node.node.plan, Values) and name not in self.inputs.unstarted:
-                tick = empty(node.node.plan.schema, proctime=record.proctime, watermark=MAX_WATERMARK)
-                self.executor.push_behind(name, tick, self.outputs.take)
-
-    def _introduce(self, name: str) -> None:
-        source = self.inputs.running[name]
-        if source.ended:
-            self.executor.push(name, source.tick("", 0, MAX_WATERMARK), self.outputs.take)
-            return
-        for shard in source.positions:
-            self._introduce_shard(name, shard)
-
-    def _introduce_shard(self, name: str, shard: str) -> None:
-        """A shard holds the watermark of its table back until it has one of its own."""
-        self.executor.push(name, self.inputs.running[name].tick(shard, 0, MIN_WATERMARK), self.outputs.take)
-
-    def _end(self, name: str, record: EpochRecord) -> None:
-        if name in self.inputs.unstarted:
-            self.inputs.unstarted.discard(name)
-            schema = self.executor.running[name].node.plan.schema  # type: ignore[union-attr]
-            tick = replace(empty(schema, proctime=record.proctime), seed=record.seed)
-            self.executor.push(name, tick, self.outputs.take)
-            return
-        source = self.inputs.running[name]
-        source.ended = True
-        self.executor.push(name, source.tick("", record.proctime, MAX_WATERMARK), self.outputs.take)
 
     def _raise(self) -> None:
         """Tells of jobs at fault, one at a time, once the epoch is complete for all others."""
