@@ -87,7 +87,8 @@ class OwnedParts:
         except BrokerUnreachable:
             raise
         except SqlError as error:  # its former owner has not closed it yet, as a rule
-            log.info("instance %s cannot take up part %d of %s yet: %s", self._name, index, self._graph, error)
+            if index not in self._waiting:  # it is tried again and again
+                log.info("instance %s cannot take up part %d of %s yet: %s", self._name, index, self._graph, error)
             self._not_yet(index, str(error), SOON_S)
             return
         self._waiting.pop(index, None)
