@@ -89,8 +89,9 @@ def asks_for_order(plan: LogicalPlan) -> str:
 def scrambles(plan: LogicalPlan) -> str:
     """Which operation goes by the order of rows that come from several instances, where those of other keys are in no order
     among each other; '' if none does."""
+    goes_by_order = (GroupAggregate, WindowAggregate, Rank, WindowRank)
     for node in nodes_of(plan):
-        if isinstance(node, GroupAggregate | WindowAggregate) and any(map(keyed, node.inputs)) and (why := _asks(node)):
+        if isinstance(node, goes_by_order) and any(map(keyed, node.inputs)) and (why := _asks(node)):
             return f"{type(node).__name__} of what other keys brought together: {why}"
     return ""
 
