@@ -99,7 +99,7 @@ class RunningGraph:
         self.name = name
         config, threads = host.config, host.machine.threads
         self.executor = EmbeddedExecutor(host.factory)
-        self.store = host.stores.open(name)
+        self.store = host.stores.open(name) if portion is None else portion.store
         self._writer = threads.line("checkpoint")
         self._syncs_late = config.fsync == "interval"
         once = portion is not None or config.delivery == "exactly-once"  # parts know each other's epochs

@@ -10,6 +10,7 @@ from planner.physical import PhysicalPlan
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.checkpoints import Position
 from sqlengine.executors.epochs import EpochLog
+from sqlengine.state.store import CheckpointStore
 
 
 class PartEpochs(EpochLog, Protocol):
@@ -21,11 +22,12 @@ class PartEpochs(EpochLog, Protocol):
 
 @dataclass(frozen=True)
 class Portion:
-    """The share of the part, how it reaches the others, and its epoch log."""
+    """The share of the part, how it reaches the others, its epoch log, and where its checkpoints are."""
 
     share: Share
     shuffle: Shuffle
     log: PartEpochs
+    store: CheckpointStore
 
     def of(self, plan: PhysicalPlan) -> PhysicalPlan:
         """The plan of the part."""

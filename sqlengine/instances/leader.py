@@ -38,7 +38,8 @@ from sqlengine.instances.control import (
 from sqlengine.instances.heard import Heard
 from sqlengine.loop import GraphLoop
 from sqlengine.parts.log import create_parts
-from sqlengine.parts.part import in_parts, part_name, parts_folder
+from sqlengine.parts.part import in_parts
+from sqlengine.parts.stores import check_stores, remove_stores
 from sqlengine.planning import PlannedJob
 from sqlengine.takeover import Takeover
 
@@ -57,6 +58,7 @@ class DividedGraph(RunningGraph):
     divided: ClassVar[bool] = True
 
     def __init__(self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parts: int) -> None:
+        check_stores(host, name, parts)
         self.group = create_parts(host.broker, name, parts)
         self.parts = parts
         self.control = ControlLog(host.broker, name)
@@ -199,9 +201,7 @@ class DividedGraph(RunningGraph):
         for topic in (self.group, self.control.topic, self._reports.topic, shuffle_topic(self.name)):
             with suppress(TopicNotFound):  # no part was ever opened
                 self._broker.delete_topic(topic)
-        stores = self._host.machine.stores(parts_folder(self._host.config))
-        for index in range(self.parts):
-            stores.remove(part_name(self.name, index))
+        remove_stores(self._host, self.name, self.parts)
 
     def passed(self, scan: Scan, source: Source) -> bool:
         """Instances read on while a change is made: whoever wants what is there already does not join them."""

@@ -23,7 +23,7 @@ from sqlengine.instances.instance import Instance, Place
 from sqlengine.machine import THIS
 from sqlengine.memory import give_back, keep_for_reuse
 from sqlengine.parent import die_with_parent
-from sqlengine.parts.part import parts_folder
+from sqlengine.parts.stores import parts_folder
 
 log = logging.getLogger("sqlengine")
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from parser.errors import SqlError
 from planner.division import Share
 from planner.merge import Graph
 from planner.two_phases import in_two_phases
 from sqlengine.broker.errors import Fenced
-from sqlengine.config import Config
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.portion import Portion
@@ -24,24 +22,15 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.loop import GraphLoop
 from sqlengine.parts.log import Fencing, PartLog, create_parts
+from sqlengine.parts.stores import open_store, part_name
 from sqlengine.planning import PlannedJob
 
 log = logging.getLogger("sqlengine.parts")
 
 
-def part_name(graph: str, index: int) -> str:
-    """Of its checkpoints, and as a writer of topics."""
-    return f"{graph}-{index}"
-
-
 def in_parts(plan: PlannedJob) -> PlannedJob:
     """The job with rows put together before they cross, where they can be and its settings want it."""
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
-
-
-def parts_folder(config: Config) -> Path:
-    """Where the checkpoints of all parts are."""
-    return config.data / "parts"
 
 
 class Part:
@@ -112,7 +101,8 @@ def open_part(
     graph was made with another number of parts."""
     name, share = part_name(graph, index), Share(index, parts)
     epochs = PartLog(host.broker, create_parts(host.broker, graph, parts), index, fence)
-    portion = Portion(share, Shuffle(host.broker, graph, share), epochs)
+    shuffle = Shuffle(host.broker, graph, share)
+    portion = Portion(share, shuffle, epochs, open_store(host, graph, index, parts, fence))
 
     def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
         return {n: in_parts(p) if isinstance(p, PlannedJob) else p for n, p in plan_of(jobs).items()}

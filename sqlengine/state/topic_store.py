@@ -8,6 +8,7 @@ from typing import Final
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.ownership import Fence
 from sqlengine.state.store import BlobStore, CheckpointStore
 
 CHECKPOINTS: Final = "_checkpoints"
@@ -15,15 +16,26 @@ _HEAD: Final = b"/head"
 
 
 class TopicStore(BlobStore):
-    """The store of one graph in `topic`. Its records have the graph's name and the blob's key as theirs; those of one checkpoint are
-    one batch of the topic, which is there whole or not at all. In memory it has the offset of each of them."""
+    """The store of one graph in a shard of `topic`. Its records have the graph's name and the blob's key as theirs; those of
+    one checkpoint are one batch of the topic, which is there whole or not at all. In memory it has the offset of each of
+    them. `fence` proves that the graph is run here: who lost it writes nothing more."""
 
-    def __init__(self, broker: Broker, graph: str, clock: Callable[[], int], topic: str) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        graph: str,
+        clock: Callable[[], int],
+        topic: str,
+        shard: int = 0,
+        fence: Callable[[], Fence | None] = lambda: None,
+    ) -> None:
         self._broker = broker
         self._topic = topic
+        self._shard = shard
+        self._fence = fence
         self._prefix = graph.encode() + b"/"
         self._clock = clock
-        self._offsets = _offsets(broker, topic, self._prefix)
+        self._offsets = _offsets(broker, topic, self._prefix, shard)
         super().__init__(f"{topic}/{graph}")
 
     def close(self) -> None: ...
@@ -36,7 +48,7 @@ class TopicStore(BlobStore):
         offset = self._offsets.get(self._prefix + key)
         if offset is None:
             return None
-        records = self._broker.read(self._topic, 0, offset, max_records=1)
+        records = self._broker.read(self._topic, self._shard, offset, until=offset + 1)
         if records is None or records.offsets.tolist() != [offset]:
             return None
         data: bytes | None = records.values[0].as_py()
@@ -48,7 +60,9 @@ class TopicStore(BlobStore):
             return
         try:
             values = [*puts.values(), *([None] * len(gone))]
-            done = self._broker.append(self._topic, 0, values, keys=keys, timestamp_ms=self._clock())
+            done = self._broker.append(
+                self._topic, self._shard, values, keys=keys, timestamp_ms=self._clock(), fence=self._fence()
+            )
         except BrokerError as error:
             raise ServiceError("the checkpoint could not be written", detail=str(error), hint=error.hint) from error
         self._offsets |= zip(keys[: len(puts)], range(done.first_offset, done.next_offset), strict=False)
@@ -81,11 +95,11 @@ def has_topic(broker: Broker) -> bool:
     return any(topic.name == CHECKPOINTS for topic in broker.topics())
 
 
-def _offsets(broker: Broker, topic: str, prefix: bytes) -> dict[bytes, int]:
+def _offsets(broker: Broker, topic: str, prefix: bytes, shard: int = 0) -> dict[bytes, int]:
     """Where the last value of each key is that begins so."""
     found: dict[bytes, int] = {}
-    offset = broker.begin_offset(topic, 0)
-    while (records := broker.read(topic, 0, offset)) is not None:
+    offset = broker.begin_offset(topic, shard)
+    while (records := broker.read(topic, shard, offset)) is not None:
         assert records.keys is not None or not records.num_rows
         kept = records.values.is_valid().to_pylist()
         for key, at, there in zip(

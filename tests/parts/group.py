@@ -14,7 +14,7 @@ from planner.catalog import Catalog
 from planner.settings import MINI_BATCH
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.ownership import Fence
-from sqlengine.config import Config
+from sqlengine.config import Checkpoints, Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.footprint import MemoryLimits
 from sqlengine.graphs import GraphHost, RunningGraph, open_graph
@@ -64,9 +64,15 @@ class Group:
     stores: Stores = field(default_factory=Stores)
     steps: int = 0
     threads: Threads = THREADS
+    checkpoints: Checkpoints = "rocksdb"
 
     def host(self) -> GraphHost:
-        config = Config(rows_per_read=self.rows_per_read, checkpoint_rows=NEVER, checkpoint_ms=NEVER)
+        config = Config(
+            rows_per_read=self.rows_per_read,
+            checkpoints=self.checkpoints,
+            checkpoint_rows=NEVER,
+            checkpoint_ms=NEVER,
+        )
 
         def on_failure(jobs: frozenset[str], why: str) -> None:
             raise AssertionError(f"{sorted(jobs)} fail: {why}")
