@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.page import Section, Table
 from planner.catalog import Catalog
-from sqlengine.plan_cache import PlanCache
-from sqlengine.planning import JobText, PlannedJob, plan_jobs
+from sqlengine.jobs.plan_cache import PlanCache
+from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
 
 ORACLE = Path(__file__).parents[2] / "shared" / "oracle"
 RULES = 10_000

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from benchmarks.measure import own_mb
 from benchmarks.page import Section, Table
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import Origin
+from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import drain
 
 ORACLE = Path(__file__).parents[2] / "shared" / "oracle"

@@ -13,11 +13,11 @@ from pathlib import Path
 from benchmarks.copies import STRIDE, Copier, Event, to_lines
 from rules.condition import Condition
 from rules.options import Options
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import Origin
+from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import ALERTS, Rule, create_table, records, rules
 from tests.rules.sigma import read_rules
 

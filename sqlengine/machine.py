@@ -11,9 +11,9 @@ from typing import TypeAlias
 from rules.options import Options
 from sqlengine.config import Config
 from sqlengine.disk import MACHINE, Disk
+from sqlengine.jobs.workers import Planner
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.threads import THREADS, Threads
-from sqlengine.workers import Planner
 
 Clock: TypeAlias = Callable[[], int]
 

@@ -11,10 +11,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from sqlengine import expressions
 from sqlengine.engine import Engine
+from sqlengine.engine.fleet import SHARED
 from sqlengine.executors.embedded import RunningNode
-from sqlengine.fleet import SHARED
-from sqlengine.graphs import RunningGraph
-from sqlengine.jobs import MAIN, JobState
+from sqlengine.graphs.running import RunningGraph
+from sqlengine.jobs.log import MAIN, JobState
 from sqlengine.memory import resident_bytes
 from sqlengine.operators.rules import RulesOperator
 

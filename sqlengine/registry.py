@@ -9,14 +9,14 @@ from dataclasses import replace
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
-from sqlengine.changes import full_name, without
+from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
 from sqlengine.executors.footprint import LIMIT, MemoryLimits, limit_in
 from sqlengine.functions.library import Library
-from sqlengine.isolation_settings import group_of
-from sqlengine.jobs import Cause, Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
+from sqlengine.jobs.isolation_settings import group_of
+from sqlengine.jobs.log import Cause, Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
+from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.machine import Machine
-from sqlengine.planning import JobText, PlannedJob, with_entry_points, with_objects
 
 log = logging.getLogger("sqlengine")
 

@@ -44,13 +44,15 @@ from planner.logical import Sink
 from planner.merge import Graph, merge
 from planner.optimizer import disabled_passes
 from planner.settings import MINI_BATCH, configured, is_batch
-from sqlengine import modules
 from sqlengine.batch import Batch
-from sqlengine.catalog_changes import after, check_new, refreshed, with_container, without_container
+from sqlengine.catalog import modules
+from sqlengine.catalog.changes import after, check_new, refreshed, with_container, without_container
+from sqlengine.catalog.describe import describe, one_column, show, show_create
+from sqlengine.catalog.partitions import show_partitions
+from sqlengine.catalog.user_functions import altered_function
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import declared, delivered
-from sqlengine.describe import describe, one_column, show, show_create
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
@@ -60,11 +62,9 @@ from sqlengine.executors.savepoint_files import PATHS
 from sqlengine.executors.sources import check_bounded
 from sqlengine.explanation import explain_sinks
 from sqlengine.functions.library import Library
-from sqlengine.job_script import called, expressions_of, held_object, use
-from sqlengine.partitions import show_partitions
+from sqlengine.jobs.script import called, expressions_of, held_object, use
 from sqlengine.results import ResultSink
 from sqlengine.side_outputs import with_late_rows
-from sqlengine.user_functions import altered_function
 from udf.user import UserFunction
 
 SCRIPT = "script"

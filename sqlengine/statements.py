@@ -11,7 +11,7 @@ from parser.errors import SqlError, UnsupportedError
 from parser.statements import Reset, Set, Show, StopJob
 from sqlengine.engine import Engine
 from sqlengine.executors.savepoint_files import FOLDERS
-from sqlengine.jobs import Job
+from sqlengine.jobs.log import Job
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from flask import Blueprint, Response, jsonify, request
 
 from parser.errors import SqlError
 from sqlengine.api.problems import describe, problem
-from sqlengine.changes import Outcome, Request
 from sqlengine.engine import Engine
-from sqlengine.jobs import Job, JobVersion, Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Outcome, Request
+from sqlengine.jobs.log import Job, JobVersion, Origin
+from sqlengine.jobs.planning import JobText
 from sqlengine.topic_access import BadRequest
 
 

@@ -8,9 +8,9 @@ from itertools import islice
 
 from flask import Blueprint, Response, jsonify, request
 
-from sqlengine.dead_letters import Letter, Wanted
 from sqlengine.engine import Engine
-from sqlengine.replaying import MOST, Replayed
+from sqlengine.engine.dead_letters import Letter, Wanted
+from sqlengine.engine.replaying import MOST, Replayed
 from sqlengine.topic_access import BadRequest
 
 _PAGE = 100

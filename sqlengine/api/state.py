@@ -8,8 +8,8 @@ from msgspec import to_builtins
 from sqlengine.api.jobs import body_text, outcome_json
 from sqlengine.api.problems import describe
 from sqlengine.engine import Engine
+from sqlengine.engine.state_views import OperationView
 from sqlengine.executors.savepoint_files import Savepoint
-from sqlengine.state_views import OperationView
 from sqlengine.statements import execute
 
 _ROWS, MOST = 100, 10_000

@@ -14,9 +14,9 @@ import msgspec
 
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.broker.base import Broker
-from sqlengine.changes import Outcome
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
+from sqlengine.engine.changes import Outcome
+from sqlengine.jobs.log import Origin
 from sqlengine.topic_access import COMMANDS
 
 RESULTS = "_command_results"

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from parser.errors import SqlError
-from sqlengine.changes import Request
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.engine import Engine
-from sqlengine.jobs import JobState, Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.planning import JobText
 
 # Of so many jobs in one change each gets a line in the log.
 SPOKEN_OF = 20

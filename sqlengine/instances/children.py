@@ -12,7 +12,7 @@ from sqlengine.config import Config
 from sqlengine.instances.control import PartReport, Report
 from sqlengine.instances.leader import DividedGraph
 from sqlengine.instances.processes import Child, Processes
-from sqlengine.isolation_settings import group_of
+from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.machine import Machine
 
 # The jobs of an isolation group fail when its process has died so often, each time soon after its start.

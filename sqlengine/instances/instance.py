@@ -14,16 +14,16 @@ from sqlengine.broker.remote import RemoteBroker, Transport
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
-from sqlengine.graphs import GraphHost
+from sqlengine.graphs.running import GraphHost
 from sqlengine.instances.control import ControlLog, Failed, PartReport, Reports, Told
 from sqlengine.instances.counting import Count, described
 from sqlengine.instances.following import Following
 from sqlengine.instances.member import Member
 from sqlengine.instances.owned import OwnedParts
+from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
 from sqlengine.parts.log import parts_topic
 from sqlengine.parts.part import Part, open_part
-from sqlengine.planning import PlannedJob
 from sqlengine.registry import Registry
 from sqlengine.state.stores import CheckpointStores
 

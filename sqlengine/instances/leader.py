@@ -24,7 +24,9 @@ from sqlengine.connectors.base import Source
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
-from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph
+from sqlengine.graphs.loop import GraphLoop
+from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph
+from sqlengine.graphs.takeover import Takeover
 from sqlengine.instances.control import (
     ControlLog,
     Failed,
@@ -36,12 +38,10 @@ from sqlengine.instances.control import (
     Switch,
 )
 from sqlengine.instances.heard import Heard
-from sqlengine.loop import GraphLoop
+from sqlengine.jobs.planning import PlannedJob
 from sqlengine.parts.log import create_parts
 from sqlengine.parts.part import in_parts
 from sqlengine.parts.stores import check_stores, remove_stores
-from sqlengine.planning import PlannedJob
-from sqlengine.takeover import Takeover
 
 log = logging.getLogger("sqlengine")
 

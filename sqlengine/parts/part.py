@@ -19,11 +19,11 @@ from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.graphs import Faults, GraphHost, PlanOf, RunningGraph, open_graph
-from sqlengine.loop import GraphLoop
+from sqlengine.graphs.loop import GraphLoop
+from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
+from sqlengine.jobs.planning import PlannedJob
 from sqlengine.parts.log import Fencing, PartLog, create_parts
 from sqlengine.parts.stores import open_store, part_name
-from sqlengine.planning import PlannedJob
 
 log = logging.getLogger("sqlengine.parts")
 

@@ -9,7 +9,7 @@ from parser.errors import ServiceError
 from sqlengine.broker.base import system_topic
 from sqlengine.broker.errors import TopicNotFound
 from sqlengine.config import Config
-from sqlengine.graphs import GraphHost
+from sqlengine.graphs.running import GraphHost
 from sqlengine.parts.log import Fencing
 from sqlengine.state.store import CheckpointStore
 from sqlengine.state.topic_store import TopicStore

@@ -23,7 +23,7 @@ from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.recovery import restore
 from sqlengine.executors.runner import GraphRunner, Limits
-from sqlengine.planning import JobText, PlannedJob, plan_job
+from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.results import rows_of
 from sqlengine.state.store import MemoryStore
 from tests.conformance.program_values import Printed, batch_of, difference, joined, materialised, printed

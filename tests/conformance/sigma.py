@@ -16,12 +16,12 @@ from sqlglot import exp
 from parser import parse_condition
 from parser.errors import SqlError
 from rules.options import Options
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import Origin
+from sqlengine.jobs.planning import JobText
 from sqlengine.operators.rules import RulesOperator
-from sqlengine.planning import JobText
 
 SWITCHES = ("cache", "hyperscan", "joined_scan", "access", "dense_fallback")
 ALERTS = """CREATE TABLE alerts (rule_id STRING, level STRING, event_id BIGINT)

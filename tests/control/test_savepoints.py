@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError, SqlError
-from sqlengine.changes import Request
 from sqlengine.engine import Engine
+from sqlengine.engine.changes import Request
 from sqlengine.executors.savepoint_files import METADATA, Savepoint
-from sqlengine.jobs import JobState, Origin
-from sqlengine.planning import JobText
+from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 
 COUNT = """CREATE TEMPORARY TABLE counts (host STRING, n BIGINT, PRIMARY KEY (host) NOT ENFORCED)

@@ -11,7 +11,7 @@ from parser.errors import JobError, OptionError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.formats.options import size
-from sqlengine.jobs import JobState
+from sqlengine.jobs.log import JobState
 from tests.engine.by_hand import EVENTS, append, open_engine, step
 from tests.support import eventually
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError, OptionError
-from sqlengine.changes import Request
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import Origin
+from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import EVENTS, append, die, open_engine, rows, step
 
 TABLES = EVENTS.split("CREATE TABLE outs")[0] + "".join(

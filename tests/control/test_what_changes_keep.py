@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.changes import Request
-from sqlengine.jobs import JobState, Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, step
 
 BEST = """CREATE TABLE best (place BIGINT, id BIGINT, PRIMARY KEY (place) NOT ENFORCED)

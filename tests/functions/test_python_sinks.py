@@ -13,7 +13,7 @@ from parser.errors import SqlError
 from sqlengine.config import Config
 from sqlengine.connectors.base import Callables
 from sqlengine.engine import Engine
-from sqlengine.jobs import JobState
+from sqlengine.jobs.log import JobState
 from tests.support import eventually
 
 MODULE = '''

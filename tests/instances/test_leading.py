@@ -18,7 +18,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.instances.control import GiveUp, Prepare, Switch
 from sqlengine.instances.instance import Instance, Place
 from sqlengine.instances.leader import DividedGraph
-from sqlengine.jobs import JobState
+from sqlengine.jobs.log import JobState
 from sqlengine.machine import THIS
 from tests.support import eventually
 

@@ -13,7 +13,7 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import MAIN, Cause
+from sqlengine.jobs.log import MAIN, Cause
 from tests.support import eventually
 
 TABLES = """

@@ -11,7 +11,7 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine.engine import Engine
-from sqlengine.jobs import MAIN
+from sqlengine.jobs.log import MAIN
 from tests.engine.by_hand import die
 from tests.isolation.workload import JOBS, feed, open_engine, outputs, step, submit_tables
 from tests.recovery.test_review_crash_points import Death, Fate, fate

@@ -13,7 +13,7 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import JobState
+from sqlengine.jobs.log import JobState
 from tests.support import eventually
 
 TABLES = """

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sqlengine.engine import Engine
+from sqlengine.engine.isolation import Isolation
 from sqlengine.executors.outputs import Commit
-from sqlengine.isolation import Isolation
-from sqlengine.jobs import MAIN, Cause
+from sqlengine.jobs.log import MAIN, Cause
 from tests.isolation.workload import feed, open_engine, step, submit_tables
 
 RULE = "INSERT INTO alerts SELECT 'rule', id FROM events"

@@ -14,7 +14,7 @@ from sqlengine.connectors.memory_tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.planning import JobText, plan_job
+from sqlengine.jobs.planning import JobText, plan_job
 from sqlengine.results import rows_of
 from tests.operators.test_window_ticks import T0, Log
 

@@ -19,7 +19,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.planning import JobText, plan_job
+from sqlengine.jobs.planning import JobText, plan_job
 from sqlengine.results import rows_of
 
 TABLES = """

@@ -16,7 +16,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.runner import GraphRunner, Limits
-from sqlengine.planning import JobText, plan_job
+from sqlengine.jobs.planning import JobText, plan_job
 from sqlengine.results import rows_of
 
 TABLES = """

@@ -17,10 +17,10 @@ from sqlengine.broker.ownership import Fence
 from sqlengine.config import Checkpoints, Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.footprint import MemoryLimits
-from sqlengine.graphs import GraphHost, RunningGraph, open_graph
+from sqlengine.graphs.running import GraphHost, RunningGraph, open_graph
+from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.machine import Machine
 from sqlengine.parts.part import Part, open_part
-from sqlengine.planning import JobText, PlannedJob, plan_job
 from sqlengine.state.store import CheckpointStore, MemoryStore
 from sqlengine.threads import THREADS, Threads
 

@@ -15,7 +15,7 @@ from parser.types import Schema
 from planner.division import why_not_divided
 from planner.logical import Sink
 from sqlengine.batch import Batch
-from sqlengine.planning import PlannedJob
+from sqlengine.jobs.planning import PlannedJob
 from sqlengine.script import open_runner
 from sqlengine.session import EmbeddedRunner, Runner, Session
 from tests.parts.group import Group, broker_in, undivided, values_of

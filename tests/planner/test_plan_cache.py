@@ -14,12 +14,12 @@ from parser.types import BIGINT, BOOLEAN, STRING, decimal
 from planner.catalog import Catalog
 from planner.codec import Decoder, Encoder
 from planner.scalar import Call, ColumnRef, Literal, Scalar
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import JobState, Origin
-from sqlengine.plan_cache import PlanCache
-from sqlengine.planning import JobText, plan_job, with_objects
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.plan_cache import PlanCache
+from sqlengine.jobs.planning import JobText, plan_job, with_objects
 
 TABLES = """
 CREATE TABLE src (a BIGINT, b STRING, d DECIMAL(10, 2), o TIMESTAMP_LTZ(3) METADATA FROM 'timestamp',

@@ -19,15 +19,15 @@ from pathlib import Path
 
 from planner.catalog import Catalog
 from planner.codec import classes
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.durability import Checkpoints, Fsync
 from sqlengine.engine import Engine
+from sqlengine.engine.changes import Request
 from sqlengine.executors.savepoint_files import Savepoint
-from sqlengine.graphs import RunningGraph
-from sqlengine.jobs import MAIN, JobState, Origin
+from sqlengine.graphs.running import RunningGraph
+from sqlengine.jobs.log import MAIN, JobState, Origin
+from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
 from sqlengine.machine import THIS
-from sqlengine.planning import JobText, PlannedJob, plan_jobs
 from tests.recovery import workload
 from tests.recovery.children import READY
 from tests.recovery.copier import Copier

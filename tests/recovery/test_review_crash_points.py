@@ -13,11 +13,11 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import Origin
+from sqlengine.jobs.planning import JobText
 from sqlengine.state.store import RocksStore
 from tests.engine.by_hand import die, step
 

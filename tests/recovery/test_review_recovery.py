@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError, ServiceError
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.engine.changes import Request
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import GraphBroken, SourceFailed
-from sqlengine.jobs import JobState, Origin
+from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from sqlengine.machine import Machine
-from sqlengine.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 from tests.support import PATIENCE_S, eventually
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import patch
 
-from sqlengine.changes import Request
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs import Origin
-from sqlengine.planning import JobText
+from sqlengine.engine.changes import Request
+from sqlengine.jobs.log import Origin
+from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import counters
 from tests.support import eventually
 
@@ -29,7 +29,7 @@ def rule(number: int, version: int) -> str:
 
 def test_all_databases_are_there_at_the_second_start(tmp_path: Path) -> None:
     config = Config(data=tmp_path)
-    with patch("sqlengine.rebuild.QUIET_S", 0.1), patch("sqlengine.rebuild.QUIET_TIMES", 0.1):
+    with patch("sqlengine.graphs.rebuild.QUIET_S", 0.1), patch("sqlengine.graphs.rebuild.QUIET_TIMES", 0.1):
         engine = Engine(config)
         engine.broker.create_topic("events")
         jobs = {"tables": TABLES, **{f"r{n}": rule(n, 0) for n in range(RULES)}}

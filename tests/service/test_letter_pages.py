@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.dead_letters import Letter, Letters, Wanted
+from sqlengine.engine.dead_letters import Letter, Letters, Wanted
 from sqlengine.executors.letters import DEAD_LETTERS, encode_owner
 
 TABLES = ("c.d.events", "c.d.others")

@@ -11,11 +11,11 @@ from typing import Literal, Protocol
 
 from parser.errors import ServiceError, SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.changes import Outcome, Request
 from sqlengine.engine import Engine
+from sqlengine.engine.changes import Outcome, Request
 from sqlengine.executors.savepoint_files import Savepoint
-from sqlengine.jobs import JobState, Origin
-from sqlengine.planning import JobText
+from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from tests.simulation.network import Network
 from tests.simulation.node import Node
 from tests.simulation.world import World

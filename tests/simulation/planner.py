@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from parser.errors import SqlError
 from planner.catalog import Catalog
-from sqlengine.planning import JobText, PlannedJob
-from sqlengine.workers import Planner
+from sqlengine.jobs.planning import JobText, PlannedJob
+from sqlengine.jobs.workers import Planner
 
 _made: dict[object, tuple[Catalog, list[PlannedJob | SqlError]]] = {}
 

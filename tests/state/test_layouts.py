@@ -15,7 +15,7 @@ from planner.takeover import name_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import LAYOUT
 from sqlengine.executors.layouts import layouts_of
-from sqlengine.planning import JobText, plan_job
+from sqlengine.jobs.planning import JobText, plan_job
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "layouts.txt"

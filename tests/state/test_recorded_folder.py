@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sqlengine.config import Config
-from sqlengine.dead_letters import Wanted
 from sqlengine.engine import Engine
+from sqlengine.engine.dead_letters import Wanted
 from sqlengine.executors.savepoint_files import Savepoint
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, rows, step
 

@@ -1,0 +1,40 @@
+"""`sql instances`: the processes that run jobs in parts."""
+
+from __future__ import annotations
+
+import click
+
+from sqlengine.cli.jobs import items_of, moment, server_options, show
+from sqlengine.cli.tables import draw_table
+from sqlengine.client import Json, default_client
+
+_HEADERS = ("graph", "instance", "state", "pid", "parts", "rows/s", "lag", "memory", "since", "restarts")
+
+
+@click.command(short_help="List the instances of the server.")
+@server_options
+def instances(server: str | None, token_file: str | None, output: str) -> None:
+    """List the processes that run jobs in parts: what each owns, how fast it reads, and how much is left to read."""
+    show(default_client(server, token_file).get("/api/v1/instances"), output, _draw)
+
+
+def _draw(body: Json) -> None:
+    found = items_of(body, "instances")
+    if not found:
+        click.echo("the server has no instances: all jobs run in it ('sql serve --instances N')")
+        return
+    draw_table(_HEADERS, [_row(item) for item in found])
+    for item in found:
+        if item["problem"]:
+            click.echo(f"instance {item['instance']} of {item['graph']}: {item['problem']}")
+
+
+def _row(item: Json) -> tuple[object, ...]:
+    parts, memory, since = item["parts"], item["memory"], item["since_ms"]
+    assert isinstance(parts, list)
+    assert isinstance(memory, int)
+    assert isinstance(since, int)
+    owned = " ".join(map(str, parts))
+    numbers = (f"{item['rows_per_s']:,.0f}", f"{item['lag']:,}", f"{memory / (1 << 20):,.0f} MB")
+    pid = "" if item["pid"] is None else item["pid"]
+    return (item["graph"], item["instance"], item["state"], pid, owned, *numbers, moment(since), item["restarts"])

@@ -1,0 +1,300 @@
+"""Commands over the jobs of a running server."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from parser.errors import render
+from sqlengine.cli.tables import at_work, count, draw_table
+from sqlengine.cli.texts import Texts, job_texts
+from sqlengine.client import Client, Json, Refused, default_client, quote
+from sqlengine.jobs.log import MAIN, JobState, check_name
+
+# So many outcomes are shown one by one.
+FEW = 20
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def server_options(command: F) -> F:
+    """--server, --token-file and --output, as all commands that talk to a server have them."""
+    url = "URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
+    text = "'json' is the server's answer, for programs."
+    command = click.option("--server", help=url)(command)
+    command = click.option("--token-file", help="File with the server's token (or SQLENGINE_TOKEN).")(command)
+    kinds = click.Choice(["table", "json"])
+    return click.option("--output", type=kinds, default="table", show_default=True, help=text)(command)
+
+
+def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
+    """The server's answer as JSON, or drawn."""
+    if output == "json":
+        click.echo(json.dumps(body, ensure_ascii=False))
+    else:
+        draw(body)
+
+
+def files_argument(command: F) -> F:
+    """FILES, for commands that take scripts."""
+    path = click.Path(exists=True, allow_dash=True)
+    return click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=path)(command)
+
+
+def savepoint_option(command: F) -> F:
+    """--savepoint, for commands that start a job."""
+    text = "Start from this savepoint: its path, or its name ('sql savepoint list')."
+    return click.option("--savepoint", metavar="PATH", help=text)(command)
+
+
+def path_for_server(path: str | None) -> str | None:
+    """A path as the server understands it, which runs in another folder; a name is one there."""
+    return str(Path(path).absolute()) if path and "/" in path and "://" not in path else path
+
+
+def define_option(command: F) -> F:
+    """-D NAME=VALUE."""
+    text = "Replaces ${NAME} in the text; may be repeated."
+    return click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help=text)(command)
+
+
+@click.command(short_help="Add or replace jobs on the server.")
+@files_argument
+@click.option("--name", help="Name of the job (default: the file's name without .sql).")
+@click.option("--take-over", is_flag=True, help="Replace jobs that came from elsewhere.")
+@savepoint_option
+@define_option
+@server_options
+@click.pass_context
+def submit(
+    ctx: click.Context,
+    files: Sequence[str],
+    name: str | None,
+    take_over: bool,
+    savepoint: str | None,
+    define: Sequence[str],
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Add or replace jobs on the server, in one change.
+
+    A file is a job; of a folder, every .sql file below it is one, called as in a watched folder: team/night/a.sql is
+    team.night.a. Jobs with errors are refused, each with its place; the others take effect together."""
+    query: Json = {"take_over": "true" if take_over else None, "savepoint": path_for_server(savepoint)}
+    ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
+
+
+def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
+    """Submits or validates jobs, and shows what came of it. 1 when one was refused."""
+    if len(texts) == 1:
+        ((job, (path, text)),) = texts.items()
+        try:
+            show(client.put(job_url(job), text.encode(), file=path, **query), output, draw_outcome)
+        except Refused as error:
+            if output == "json":
+                body: Json = {"name": job, "status": "refused", "version": 0, "error": error.body}
+                click.echo(json.dumps(body, ensure_ascii=False))
+            click.echo(render(error, text), err=True)
+            return 1
+        return 0
+    if query.get("savepoint"):
+        raise click.UsageError("--savepoint is for one job: give one file")
+    with at_work(f"the server plans {count(len(texts), 'job')}"):
+        body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, **query)
+    show(body, output, lambda b: draw_outcomes(b, texts))
+    return int(any(o["status"] == "refused" for o in items_of(body, "jobs")))
+
+
+def items_of(body: Json, key: str) -> list[Json]:
+    items = body[key]
+    assert isinstance(items, list)
+    return items
+
+
+def draw_outcomes(body: Json, texts: Texts) -> None:
+    """Each of a few; of many those that were refused, and how many came to what."""
+    outcomes = items_of(body, "jobs")
+    for outcome in outcomes:
+        if len(outcomes) <= FEW or outcome["status"] == "refused":
+            draw_outcome(outcome, *texts[str(outcome["name"])])
+    if len(outcomes) > FEW:
+        click.echo(f"{count(len(outcomes), 'job')}: {_tally(outcomes, 'status')}")
+
+
+def _tally(items: Sequence[Json], key: str) -> str:
+    """1,410 running, 4 stopped."""
+    return ", ".join(f"{n:,} {word}" for word, n in Counter(str(i[key]) for i in items).most_common())
+
+
+def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -> None:
+    click.echo(f"{body['name']}: {body['status']}" + (f", version {body['version']}" if body["version"] else ""))
+    error = body.get("error")
+    if isinstance(error, dict):
+        click.echo(render(Refused(error).in_file(file), text), err=True)
+    if body.get("savepoint"):
+        click.echo(f"  savepoint {body['savepoint']}")
+    state = body.get("state", [])
+    for item in state if isinstance(state, list) else []:
+        click.echo(
+            f"  state of {item['operator']}: {item['outcome']}" + (f" ({r})" if (r := item.get("reason")) else "")
+        )
+
+
+@click.command(short_help="Say what submit would do, without doing it.")
+@files_argument
+@click.option("--name", help="Name of the job (default: the file's name without .sql).")
+@click.option("--take-over", is_flag=True, help="As for a submit with --take-over.")
+@savepoint_option
+@define_option
+@server_options
+@click.pass_context
+def validate(
+    ctx: click.Context,
+    files: Sequence[str],
+    name: str | None,
+    take_over: bool,
+    savepoint: str | None,
+    define: Sequence[str],
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Say what submit would do, and what becomes of the jobs' state, without doing it."""
+    query: Json = {"dry_run": "true", "take_over": "true" if take_over else None}
+    query["savepoint"] = path_for_server(savepoint)
+    ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
+
+
+def job_url(name: str) -> str:
+    """The job's path on the server; JobError for what is no name."""
+    return f"/api/v1/jobs/{quote(check_name(name))}"
+
+
+@click.command(short_help="Show the plan of a file or of a job.")
+@click.argument("target", metavar="FILE|JOB")
+@define_option
+@server_options
+def explain(target: str, define: Sequence[str], server: str | None, token_file: str | None, output: str) -> None:
+    """Show the plan of a job after every step: of a file (planned here), or of a job by name (as it runs)."""
+    if target == "-" or Path(target).is_file():
+        click.echo(_explain_file(target, define, output))
+        return
+    url = f"{job_url(target)}/explain"
+    client = default_client(server, token_file)
+    if output == "json":
+        click.echo(json.dumps(client.get(url, format="json"), ensure_ascii=False))
+    else:
+        click.echo(client.get_text(url))
+
+
+def _explain_file(path: str, define: Sequence[str], output: str) -> str:
+    from planner.catalog import Catalog
+    from sqlengine.explanation import explain_sinks, explain_sinks_json
+    from sqlengine.jobs.planning import JobText, bind_job, with_entry_points
+    from sqlengine.script import script_library
+
+    ((name, (_, text)),) = job_texts([path], "explained", define).items()
+    file = None if path == "-" else path
+    with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, script_library(Path(scratch), file) as library:
+        bound = bind_job(JobText(name, text, file), with_entry_points(Catalog(), library), {}, library)
+    if output == "json":
+        return json.dumps(
+            explain_sinks_json(bound.plans, bound.disabled, None, name, bound.settings), ensure_ascii=False
+        )
+    return explain_sinks(bound.plans, bound.disabled, None, name, bound.settings)
+
+
+@click.command(short_help="List all jobs, or show one with its text.")
+@click.argument("name", required=False)
+@click.option("--state", type=click.Choice([s.value for s in JobState]), help="Only jobs in this state.")
+@server_options
+def jobs(name: str | None, state: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """List all jobs, and the files of the watched folder that were not taken; or show one job with its text."""
+    client = default_client(server, token_file)
+    if name is not None:
+        show(client.get(job_url(name)), output, _draw_job)
+        return
+    body = client.get("/api/v1/jobs")
+    if state is not None:
+        body["jobs"] = [j for j in items_of(body, "jobs") if j["state"] == state]
+    show(body, output, _draw_jobs)
+
+
+def _draw_jobs(body: Json) -> None:
+    """Where jobs run is shown where they do not all run in the main graph."""
+    found = items_of(body, "jobs")
+    where = ("graph",) if any(j["graph"] != MAIN for j in found) else ()
+    columns = ("name", "state", "version", "origin", *where, "rows")
+    rows = [(*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or "") for j in found]
+    if rows:
+        draw_table((*columns, "changed", "reason"), rows)
+        click.echo(f"{count(len(found), 'job')}: {_tally(found, 'state')}", err=True)
+    else:
+        click.echo("no jobs", err=True)
+    for refused in items_of(body, "refused_files"):
+        error = refused["error"]
+        assert isinstance(error, dict)
+        click.echo(f"{refused['file']} was not taken:\n{render(Refused(error))}", err=True)
+
+
+def _draw_job(body: Json) -> None:
+    for key in ("name", "state", "version", "origin", "graph", "rows", "reason", "file"):
+        if body.get(key) is not None:
+            click.echo(f"{key:8} {body[key]}")
+    click.echo(body["sql"])
+
+
+def moment(value: object) -> str:
+    assert isinstance(value, int)
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value / 1000))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--take-over", is_flag=True, help="Also when the job came from elsewhere.")
+@server_options
+def remove(name: str, take_over: bool, server: str | None, token_file: str | None, output: str) -> None:
+    """Remove a job and its state; its history stays."""
+    query: Json = {"take_over": "true" if take_over else None}
+    show(default_client(server, token_file).delete(job_url(name), **query), output, draw_outcome)
+
+
+@click.command()
+@click.argument("name")
+@server_options
+def history(name: str, server: str | None, token_file: str | None, output: str) -> None:
+    """List all versions of a job."""
+    show(default_client(server, token_file).get(f"{job_url(name)}/history"), output, _draw_history)
+
+
+def _draw_history(body: Json) -> None:
+    versions = items_of(body, "versions")
+    rows = [(v["version"], moment(v["created_ms"]), v["origin"], _shortened(str(v["sql"]))) for v in versions]
+    draw_table(("version", "created", "origin", "text"), rows)
+
+
+def _shortened(sql: str) -> str:
+    line = " ".join(sql.split())
+    return line if len(line) <= 80 else line[:79] + "…"
+
+
+@click.command()
+@click.argument("name")
+@click.argument("version", type=int)
+@click.option("--take-over", is_flag=True, help="Also when the job came from elsewhere.")
+@server_options
+def rollback(name: str, version: int, take_over: bool, server: str | None, token_file: str | None, output: str) -> None:
+    """Submit an old version of a job again, as a new version."""
+    query: Json = {"version": version, "take_over": "true" if take_over else None}
+    body = default_client(server, token_file).post(f"{job_url(name)}/rollback", b"", **query)
+    show(body, output, draw_outcome)
+
+
+JOB_COMMANDS = (submit, validate, explain, jobs, remove, history, rollback)

@@ -1,0 +1,82 @@
+"""The scripts that the command line is given: files, folders, standard input; which jobs they are, and with what values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from parser.errors import JobError, ServiceError, SqlError
+from parser.script import substitute
+from sqlengine.control.scripts import SUFFIX, job_name
+from sqlengine.jobs.log import check_name
+
+# Job name -> (file, text); no file for standard input.
+Texts = dict[str, tuple[str | None, str]]
+
+
+def read_text(path: str) -> str:
+    """A script's text, of standard input for '-'; ServiceError where it cannot be read or is no UTF-8."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise ServiceError(f"'{path}' cannot be read", detail=error.strerror) from None
+    except UnicodeDecodeError as error:
+        detail = f"{error.reason} at byte {error.start}"
+        raise ServiceError(f"'{path}' is not UTF-8", detail=detail, hint="a script is a text file") from None
+
+
+def definitions(pairs: Sequence[str]) -> dict[str, str]:
+    """-D NAME=VALUE options as a dictionary."""
+    result = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"'{pair}' is not NAME=VALUE", param_hint="-D")
+        result[name] = value
+    return result
+
+
+def job_texts(paths: Sequence[str], name: str | None, define: Sequence[str]) -> Texts:
+    """The jobs in files and in folders, where they have the names that they would have in a watched folder."""
+    if name is not None and (len(paths) != 1 or Path(paths[0]).is_dir()):
+        raise click.BadParameter("--name goes with one file", param_hint="--name")
+    if "-" in paths and name is None:
+        raise click.BadParameter("standard input needs --name", param_hint="--name")
+    values = definitions(define)
+    texts: Texts = {}
+    for job, path in _named(paths, name):
+        if job in texts:
+            raise JobError(
+                f"'{texts[job][0] or '-'}' and '{path}' would both be the job '{job}'",
+                hint="submit them one by one, with --name",
+            )
+        texts[job] = (None if path == "-" else path), _text(path, values)
+    return texts
+
+
+def _named(paths: Sequence[str], name: str | None) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        if not Path(path).is_dir():
+            yield check_name(Path(path).name.removesuffix(SUFFIX) if name is None else name), path
+            continue
+        found = [p for p in sorted(Path(path).rglob(f"*{SUFFIX}")) if p.is_file() and not _hidden(p, Path(path))]
+        if not found:
+            raise ServiceError(f"there is no {SUFFIX} file in '{path}'")
+        for file in found:
+            yield job_name(file, Path(path)), str(file)
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _text(path: str, values: Mapping[str, str]) -> str:
+    text = read_text(path)
+    try:
+        return substitute(text, values) if values else text
+    except SqlError as error:
+        raise error.in_file(None if path == "-" else path) from None

@@ -1,0 +1,323 @@
+"""`sql topic` and `sql tail`: the broker of a running server, or of a data folder that no server uses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, TypeVar
+
+import click
+
+from sqlengine.cli.groups import groups, progress_table
+from sqlengine.cli.jobs import show
+from sqlengine.cli.tables import at_work, count, draw_table
+from sqlengine.cli.topic_access import Topics, open_topics, topic_options
+from sqlengine.cli.values import DURATION, SIZE, UNSET
+from sqlengine.client import Json
+
+F = TypeVar("F", bound=Callable[..., object])
+_LIMITS = {"retention_ms": DURATION, "retention_bytes": SIZE, "delete_retention_ms": DURATION, "max_bytes": SIZE}
+LINES_PER_REQUEST = 5_000
+BYTES_PER_REQUEST = 16 << 20
+OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
+
+
+@click.group(short_help="Create, list, read, write and delete topics.")
+def topic() -> None:
+    """Create, list, describe, change, read, write, compact, move and delete topics, and the groups that read them."""
+
+
+def limits(command: F) -> F:
+    """The options of a topic that can be changed."""
+    kinds = click.Choice(["none", "zstd", "lz4"])
+    for option, text, kind in (
+        ("--compression", "How batches are packed where whoever appends says nothing else.", kinds),
+        ("--max-bytes", "Take no more beyond this size.", SIZE),
+        (
+            "--delete-retention",
+            "How long a compacted topic keeps what says that a key is gone (default: a day).",
+            DURATION,
+        ),
+        ("--retention-bytes", "Drop the oldest records of a shard beyond this size.", SIZE),
+        ("--retention", "Drop records that are older, such as 7d or 12h.", DURATION),
+    ):
+        default = None if kind is kinds else UNSET
+        command = click.option(option, type=kind, default=default, help=text)(command)
+    return command
+
+
+def _asked(options: dict[str, object]) -> Json:
+    names = {"retention": "retention_ms", "delete_retention": "delete_retention_ms"}
+    return {
+        names.get(name, name): value
+        for name, value in options.items()
+        if value is not UNSET and (name, value) != ("compression", None)
+    }
+
+
+@topic.command("create")
+@click.argument("name")
+@click.option("--shards", default=1, show_default=True, type=click.IntRange(1), help="Read and written in parallel.")
+@click.option("--compacted", is_flag=True, help="Keep the last record of each key.")
+@click.option("--if-not-exists", is_flag=True, help="Without it, a topic that is there is an error.")
+@limits
+@topic_options
+def create(
+    name: str,
+    shards: int,
+    compacted: bool,
+    if_not_exists: bool,
+    data: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+    **options: object,
+) -> None:
+    """Create a topic."""
+    asked: Json = {"name": name, "shards": shards, "compacted": compacted, "if_not_exists": if_not_exists}
+    with open_topics(data, server, token_file, make=True) as topics:
+        made = topics.create(asked | _asked(options))
+        show(made, output, lambda b: click.echo(f"{b['name']}: {count(int(str(b['shards'])), 'shard')}"))
+
+
+@topic.command("alter")
+@click.argument("name")
+@limits
+@topic_options
+def alter(
+    name: str, data: str | None, server: str | None, token_file: str | None, output: str, **options: object
+) -> None:
+    """Change options of a topic; 'none' removes a limit."""
+    asked = _asked(options)
+    if not asked:
+        raise click.UsageError("name what is to change, such as --retention 7d")
+    with open_topics(data, server, token_file) as topics:
+        show(topics.alter(name, asked), output, lambda b: click.echo(f"{b['name']}: {_options(b) or 'no limits'}"))
+
+
+@topic.command("list")
+@topic_options
+def list_topics(data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """List all topics."""
+    with open_topics(data, server, token_file) as topics:
+        show(topics.list(), output, _draw)
+
+
+def _draw(body: Json) -> None:
+    topics = body["topics"]
+    assert isinstance(topics, list)
+    rows = []
+    for t in topics:
+        kind = ["system"] * t["name"].startswith("_") + [_options(t)] * bool(_options(t))
+        rows.append((t["name"], t["shards"], f"{t['records']:,}", f"{t['bytes']:,}", ", ".join(kind)))
+    draw_table(("topic", "shards", "records", "bytes", "kind"), rows)
+
+
+def _options(t: Json) -> str:
+    """What a topic was told, in words."""
+    found = ["compacted"] * bool(t["compacted"])
+    for name, kind in _LIMITS.items():
+        value = t.get(name)
+        if isinstance(value, int):
+            found.append(f"{name.removesuffix('_ms').replace('_', ' ')} {kind.show(value)}")
+    return ", ".join([*found, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])])
+
+
+@topic.command("describe", short_help="Show the shards, options and readers of a topic.")
+@click.argument("name")
+@topic_options
+def describe(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Show a topic: its options, shards with sizes and folders, and the groups that read it with owners and lag."""
+    with open_topics(data, server, token_file) as topics:
+        show(topics.about(name), output, _draw_details)
+
+
+def _draw_details(body: Json) -> None:
+    places, readers = body["places"], body["groups"]
+    assert isinstance(places, list)
+    assert isinstance(readers, list)
+    click.echo(f"{body['name']}: {count(len(places), 'shard')}{', ' * bool(_options(body))}{_options(body)}\n")
+    rows = [
+        (p["shard"], f"{p['begin']:,}", f"{p['end']:,}", f"{p['records']:,}", f"{p['bytes']:,}", _folders(p["folders"]))
+        for p in places
+    ]
+    draw_table(("shard", "begin", "end", "records", "bytes", "segments in"), rows)
+    if readers:
+        click.echo()
+        draw_table(*progress_table([{"topic": body["name"]} | r for r in readers]))
+
+
+def _folders(folders: dict[str, int]) -> str:
+    return ", ".join(f"{folder} ({number})" for folder, number in folders.items())
+
+
+@topic.command("delete")
+@click.argument("name")
+@topic_options
+def delete(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Delete a topic and all its records."""
+    with open_topics(data, server, token_file) as topics:
+        show(topics.delete(name), output, lambda b: click.echo(f"{b['deleted']}: deleted"))
+
+
+@topic.command("compact", short_help="Compact a topic now.")
+@click.argument("name")
+@topic_options
+def compact(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+    """Compact a topic now, without waiting for the server's turn."""
+    with open_topics(data, server, token_file) as topics, at_work(f"compacting {name}"):
+        done = topics.compact(name)
+    show(done, output, lambda b: click.echo(f"{name}: {b['bytes_before']:,} bytes before, {b['bytes']:,} now"))
+
+
+@topic.command("move", short_help="Put a shard into another folder.")
+@click.argument("name")
+@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to move.")
+@click.option(
+    "--to", "folder", required=True, help="An absolute folder, of those that the server was given (--volume)."
+)
+@click.option("--with-data", is_flag=True, help="Move the records that are there, too.")
+@topic_options
+def move(
+    name: str,
+    shard: int,
+    folder: str,
+    with_data: bool,
+    data: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Put what comes into a shard from now on into another folder, on another disk for example. Offsets stay, and whoever
+    reads or writes goes on meanwhile."""
+    asked: Json = {"shard": shard, "folder": folder, "with_data": with_data}
+    with open_topics(data, server, token_file) as topics, at_work(f"moving shard {shard} of {name}"):
+        done = topics.move(name, asked)
+    folders = done["folders"]
+    assert isinstance(folders, dict)
+    show(done, output, lambda b: click.echo(f"{name} shard {shard}: segments in {_folders(folders)}"))
+
+
+topic.add_command(groups)
+
+
+@topic.command("read", short_help="Print the records of a topic.")
+@click.argument("name")
+@click.option("--shard", type=click.IntRange(0), help="One shard (default: all, one after the other).")
+@click.option("--offset", default="earliest", show_default=True, help=OFFSETS)
+@click.option("--key", help="Only records with this key.")
+@click.option("--limit", type=click.IntRange(0), help="At most so many records.")
+@topic_options
+def read(
+    name: str,
+    shard: int | None,
+    offset: str,
+    key: str | None,
+    limit: int | None,
+    data: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Print the records of a topic: their values, or with --output json all that is known of each."""
+    left = limit if limit is not None else sys.maxsize
+    with open_topics(data, server, token_file) as topics:
+        shards = range(int(str(topics.about(name)["shards"]))) if shard is None else [shard]
+        for number in shards:
+            for record in _records(topics, name, number, offset, left, key, follow=False):
+                _print(record, number, output)
+                left -= 1
+
+
+@click.command()
+@click.argument("name")
+@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to follow.")
+@click.option("--from", "offset", default="latest", show_default=True, help=OFFSETS)
+@click.option("--key", help="Only records with this key.")
+@click.option("--limit", type=click.IntRange(1), help="End after so many records.")
+@topic_options
+def tail(
+    name: str,
+    shard: int,
+    offset: str,
+    key: str | None,
+    limit: int | None,
+    data: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Follow a topic: print its records as they come, until Ctrl-C. With --data it ends with the last record, since
+    nobody else can write there meanwhile."""
+    try:
+        with open_topics(data, server, token_file) as topics:
+            for record in _records(topics, name, shard, offset, limit or sys.maxsize, key, follow=data is None):
+                _print(record, shard, output)
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        pass
+
+
+def _records(
+    topics: Topics, name: str, shard: int, offset: str, limit: int, key: str | None, follow: bool
+) -> Iterator[Json]:
+    while limit > 0:
+        body = topics.read(name, shard, offset, 10_000 if key else min(limit, 1000), 1 if follow else 0, key)
+        records = body["records"]
+        assert isinstance(records, list)
+        yield from records[:limit]
+        limit -= len(records)
+        if offset == str(body["next_offset"]) and not follow:
+            return
+        offset = str(body["next_offset"])
+
+
+def _print(record: Json, shard: int, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps({"shard": shard, **record}, ensure_ascii=False))
+    else:
+        value = record.get("value", record.get("value_base64"))
+        click.echo("" if value is None else str(value))
+
+
+@topic.command("write")
+@click.argument("name")
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to write to.")
+@click.option("--key", help="The key of all records.")
+@topic_options
+def write(
+    name: str,
+    file: BinaryIO,
+    shard: int,
+    key: str | None,
+    data: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Append the lines of a file (or of standard input) as records."""
+    written = 0
+    with open_topics(data, server, token_file) as topics:
+        topics.about(name)
+        for lines in _portions(file):
+            body = topics.append(name, lines, shard, key)
+            written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
+            if sys.stderr.isatty():
+                click.echo(f"\r{written:,} records", err=True, nl=False)
+    show({"topic": name, "records": written}, output, lambda b: click.echo(f"{name}: {count(written, 'record')}"))
+
+
+def _portions(file: BinaryIO) -> Iterator[bytes]:
+    """Whole lines, so many that a request is neither small nor large."""
+    lines: list[bytes] = []
+    size = 0
+    for line in file:
+        if lines and (len(lines) == LINES_PER_REQUEST or size + len(line) > BYTES_PER_REQUEST):
+            yield b"".join(lines)
+            lines, size = [], 0
+        lines.append(line if line.endswith(b"\n") else line + b"\n")
+        size += len(line)
+    if lines:
+        yield b"".join(lines)

@@ -1,0 +1,354 @@
+"""The engine: jobs come, change and go while the graph runs.
+
+A change goes one way, whoever asks for it:
+
+    text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) -> switch (between two epochs)
+
+All but the switch happens in one thread beside the stream (`changing.py`, `deploying.py`), one change after the other."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from parser.errors import ExecutionError, JobError, Position, ServiceError, SqlError
+from planner.catalog import Catalog
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.config import Config
+from sqlengine.connectors.base import NO_CALLABLES, Callables
+from sqlengine.engine.changes import Outcome, Request
+from sqlengine.engine.changing import Changes
+from sqlengine.engine.dead_letters import Letter, Letters
+from sqlengine.engine.fleet import Fleet
+from sqlengine.engine.handovers import Handovers
+from sqlengine.engine.isolation import Isolation
+from sqlengine.engine.moving import Moves
+from sqlengine.engine.replaying import MOST, Replayed, Replays
+from sqlengine.engine.savepoints import Savepoints
+from sqlengine.engine.state_views import StateViews
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
+from sqlengine.functions.pool import POOL
+from sqlengine.graphs.running import GraphHost, RunningGraph
+from sqlengine.instances.children import Children
+from sqlengine.jobs.log import MAIN, Job, JobLog, JobState, JobVersion, Origin
+from sqlengine.jobs.planning import BoundJob, JobText, bind_job
+from sqlengine.jobs.workers import INLINE
+from sqlengine.machine import THIS, Machine
+from sqlengine.registry import Registry, text_of
+from sqlengine.state.stores import CheckpointStores
+from sqlengine.state.topic_store import TopicStores, has_topic
+
+T = TypeVar("T")
+log = logging.getLogger("sqlengine")
+
+
+class Engine:
+    """Opens the data folder (DataFolderLocked if another process has it), recovers, and runs after `start`. All methods
+    may be called from any thread."""
+
+    def __init__(self, config: Config, machine: Machine = THIS, *, callables: Callables = NO_CALLABLES) -> None:
+        """`callables`: what takes the rows of tables with 'connector' = 'python', by the names that 'callable' gives."""
+        self.config = config
+        self._callables = callables
+        self.broker = EmbeddedBroker(
+            config.data,
+            fsync=config.fsync,
+            clock=machine.clock,
+            segment_bytes=config.segment_bytes,
+            disk=machine.disk,
+            threads=machine.threads,
+        )
+        try:
+            self._open(config, machine)
+        except BaseException:
+            self.broker.close()
+            raise
+
+    def _open(self, config: Config, machine: Machine) -> None:
+        self._clock, self._threads = machine.clock, machine.threads
+        self._thread = machine.threads.line("changes")
+        self._failing: set[str] = set()
+        self._closed = threading.Event()
+        self._registry = Registry(self.broker, config, machine)
+        handovers = Handovers(self.broker, machine.clock, sync=config.fsync == "interval")
+        host = GraphHost(
+            config,
+            machine,
+            self.broker,
+            OperatorFactory(machine.rules(config)),
+            self._stores(config, machine),
+            self._registry.fails_on_error,
+            self._on_failure,
+            self._thread.submit,
+            self._registry.memory,
+            handovers.get,
+            self._callables,
+        )
+        self.instances = Children(self.broker, config, machine)
+        self._fleet = Fleet(host, self._registry.plans_of, self.instances)
+        self.savepoints = Savepoints(self._registry, self._fleet, config, machine.disk)
+        self.state = StateViews(self._registry, self._fleet)
+        self._moves = Moves(self._registry, self._fleet, handovers)
+        self._changes = Changes(self._registry, self._fleet, self.savepoints, self._moves)
+        self._isolation = Isolation(self._registry, self._fleet, self._moves, self._changes)
+        self.letters = Letters(self.broker)
+        self._replays = Replays(self._registry, self._fleet, self.letters)
+        POOL.join(self, self._on_broken_function)
+        try:
+            self._recover()
+        except BaseException:
+            self._fleet.abandon()
+            self._thread.shutdown()
+            POOL.leave(self)
+            raise
+
+    def _stores(self, config: Config, machine: Machine) -> CheckpointStores:
+        """Where the checkpoints are kept. ServiceError where there are some in the other place: they would be lost."""
+        folder, topic = machine.stores(config.data / "graphs"), config.checkpoints == "topic"
+        others = folder if topic else TopicStores(self.broker, machine.clock) if has_topic(self.broker) else None
+        if others is not None and (names := others.names()):
+            raise ServiceError(
+                f"the checkpoints of this data folder are not in {config.checkpoints}",
+                detail=f"graphs: {', '.join(names[:5])}",
+                hint=f"start with --checkpoints {'rocksdb' if topic else 'topic'}, as it was written",
+            )
+        return TopicStores(self.broker, machine.clock) if topic else folder
+
+    def start(self) -> None:
+        """Begins to run. Short switch interval: the graph's thread gives the interpreter's lock away in every kernel, and
+        beside a change it waits so long to have it back (5 ms unless set; below 0.1 ms switching itself costs)."""
+        sys.setswitchinterval(0.0001)
+        gc.collect()
+        gc.freeze()
+        self._fleet.start()
+        if self.config.isolation:
+            self._isolation.start(self._threads, self._thread.submit)
+
+    def close(self) -> None:
+        """Ends the running epochs, writes checkpoints, releases the folder."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._isolation.stop()
+        self._thread.shutdown(wait=True)
+        try:
+            self._fleet.close()
+        finally:
+            POOL.leave(self)
+            self.broker.close()
+
+    # ---- requests ----------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        name: str,
+        sql: str,
+        origin: Origin = Origin.SDK,
+        *,
+        file: str | None = None,
+        take_over: bool = False,
+        savepoint: str | None = None,
+    ) -> Outcome:
+        """Adds or replaces one job, which starts from a savepoint if one is given; raises what is wrong with it, and the
+        old version runs on."""
+        return self._submit(JobText(name, sql, file), origin, take_over, {} if savepoint is None else {name: savepoint})
+
+    def _submit(
+        self, text: JobText, origin: Origin, take_over: bool, savepoints: Mapping[str, str] | None = None
+    ) -> Outcome:
+        request = Request(origin, {text.name: text}, take_over=take_over, savepoints=savepoints or {})
+        return _raised(self.change(request)[text.name])
+
+    def remove(self, name: str, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
+        """Removes a job and its state. Its versions stay in the history."""
+        return _raised(self.change(Request(origin, removes=frozenset({name}), take_over=take_over))[name])
+
+    def change(self, request: Request) -> dict[str, Outcome]:
+        """One change of many jobs. Those that are refused leave no trace; the others take effect together."""
+        outcomes = self._serially(lambda: self._changes.change(request))
+        if len(outcomes) > INLINE:  # thousands of rules, which the collector would go through again and again (0.1 s)
+            gc.collect()
+            gc.freeze()
+        self._failing -= set() if request.dry_run else outcomes.keys()
+        return outcomes
+
+    def validate(
+        self, name: str, sql: str, origin: Origin = Origin.SDK, *, file: str | None = None, take_over: bool = False
+    ) -> Outcome:
+        """What `submit` would do, without doing it; raises what is wrong."""
+        request = Request(origin, {name: JobText(name, sql, file)}, take_over=take_over, dry_run=True)
+        return _raised(self.change(request)[name])
+
+    def rollback(self, name: str, version: int, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
+        """Submits an old version again, as a new one, with the users' modules that it had."""
+        return self._submit(text_of(self.log.version(name, version)), origin, take_over)
+
+    def stop_job(self, name: str) -> Outcome:
+        """Takes a job out of the graph; it stays, and its text."""
+        return self._serially(lambda: self._changes.stop(self.job(name), JobState.STOPPED))
+
+    def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
+        """Writes a savepoint of a job that runs, below `folder` or where the settings say; with `stop` it stops there."""
+        return self._serially(lambda: self._changes.save(name, folder, stop=stop))
+
+    def start_job(self, name: str, savepoint: str | None = None) -> Outcome:
+        """Puts a stopped or failed job back, at the position that a new job has or where a savepoint was made."""
+        self._failing.discard(name)
+        return self._serially(lambda: self._changes.start(self.job(name), savepoint))
+
+    def isolate(self, name: str) -> Outcome:
+        """Takes a job with its state into a graph of its own, where it stays until it is merged."""
+        return self._serially(lambda: self._changes.isolate(name))
+
+    def merge(self, name: str) -> Outcome:
+        """Takes a job with its state into the shared graph, once both have read to the same place."""
+        return self._serially(lambda: self._changes.merge(name))
+
+    def replay(self, name: str, ids: Sequence[int] | None = None, limit: int = MOST) -> Replayed:
+        """Gives the records of a job's dead letters (all, or some by number) to the job again, once each."""
+        return self._serially(lambda: self._replays.replay(name, ids, limit))
+
+    def statement_of(self, letter: Letter) -> tuple[Position | None, str | None]:
+        """Where the text of the job's version has the expression that a letter names, and the text; None for a table's."""
+        held = self.log.versions.get(letter.job, {}).get(letter.version)
+        if held is None:
+            return None, None
+        return self._serially(lambda: self._replays.locate(letter)), held.sql
+
+    # ---- what there is -----------------------------------------------------------------------------------------
+
+    @property
+    def log(self) -> JobLog:
+        return self._registry.log
+
+    @property
+    def catalog(self) -> Catalog:
+        """What all jobs define for all."""
+        return self._registry.catalog
+
+    @property
+    def graph(self) -> RunningGraph:
+        """The main graph."""
+        return self._fleet.main
+
+    @property
+    def fleet(self) -> Fleet:
+        return self._fleet
+
+    def jobs(self) -> list[Job]:
+        """All jobs by name."""
+        return self._registry.jobs()
+
+    def job(self, name: str) -> Job:
+        """One job; JobError if there is none."""
+        return self._registry.job(name)
+
+    def history(self, name: str) -> list[JobVersion]:
+        """All versions of a job that is or was, oldest first."""
+        if name not in self.log.versions:
+            raise JobError(f"job '{name}' does not exist and never did")
+        return [v for _, v in sorted(self.log.versions[name].items())]
+
+    def explain(self, name: str) -> str:
+        """The plan of a job's version after every arrow, and what it shares with whom."""
+        bound = self._bound(name)
+        graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
+        text = explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
+        job = self.job(name)
+        if not self.config.instances and job.graph == MAIN:
+            return text
+        return f"{text}\n\n== where it runs ==\n{self._fleet.where(job, bound.plans)}"
+
+    def explain_json(self, name: str) -> Json:
+        """The same for programs."""
+        bound = self._bound(name)
+        graph = self._fleet.of(name).runner.graph
+        told = explain_sinks_json(bound.plans, bound.disabled, graph, name, bound.settings)
+        return {"delivery": self.config.delivery, **told}
+
+    def rows_by_job(self) -> Counter[str]:
+        """Rows that each job has given to sinks since the server started."""
+        return self._fleet.rows_by_job()
+
+    def planned(self) -> Counter[str]:
+        """Plans from the cache (hits) and made anew (misses) since the server started."""
+        return Counter(self._registry.planner.counters)
+
+    def rows_of(self, name: str) -> int:
+        return self.rows_by_job()[name]
+
+    @property
+    def ready(self) -> bool:
+        return self._fleet.alive and not self._closed.is_set()
+
+    def now_ms(self) -> int:
+        return self._clock()
+
+    # ---- inside ------------------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        self._registry.recover()
+        self._fleet.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
+        if not self._fleet.broken:
+            try:
+                self._changes.finish()
+            except SqlError as error:
+                log.error("a change that was interrupted cannot be made any more: %s", error)
+                self.log.drop_pending(self._clock())
+            self._registry.reconcile(self._fleet.running(), self._fleet.lost())
+            self._fleet.retire_idle()
+            self._moves.tidy()
+        self._registry.recovered()
+
+    def _bound(self, name: str) -> BoundJob:
+        job = self.job(name)
+        registry = self._registry
+        return bind_job(registry.text(job), registry.catalog_for({name}), self.config.settings, registry.library)
+
+    def _on_failure(self, jobs: frozenset[str], reason: str) -> None:
+        """Called by a graph's thread: the jobs at fault leave the graph, the others run on."""
+        new = jobs - self._failing
+        if new and not self._closed.is_set():
+            self._failing |= new
+            with suppress(RuntimeError):  # closed in this moment: it fails again after the next start
+                self._thread.submit(self._fail, new, reason)
+
+    def _fail(self, names: frozenset[str], reason: str) -> None:
+        for graph in [g for g in self._fleet.graphs.values() if g.runner.broken and names & g.runner.jobs.keys()]:
+            faulty = {(n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names}
+            self._fleet.reopen(graph, faulty)
+            self._registry.reconcile(self._fleet.running(), self._fleet.lost())
+        for name in names & self.log.jobs.keys():
+            log.error("job %s failed: %s", name, reason)
+            try:
+                self._changes.stop(self.job(name), JobState.FAILED, reason)
+            except Exception:
+                log.exception("job %s could not be stopped, it will be tried again", name)
+                self._failing.discard(name)
+
+    def _on_broken_function(self, identity: str, reason: str) -> None:
+        """Called by a graph's thread: a function of a user was switched off, and the jobs that call it fail."""
+        self._on_failure(self._fleet.callers(identity), reason)
+
+    def _serially(self, work: Callable[[], T]) -> T:
+        def work_and_tidy() -> T:
+            try:
+                return work()
+            finally:
+                if POOL.hosts():  # to find out what is needed costs a look at every job
+                    POOL.keep(self, self._registry.modules())
+
+        return self._thread.submit(work_and_tidy).result()
+
+
+def _raised(outcome: Outcome) -> Outcome:
+    if outcome.status == "refused" and outcome.error is not None:
+        raise outcome.error
+    return outcome

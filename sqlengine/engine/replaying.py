@@ -1,0 +1,248 @@
+"""Replay: the records of dead letters go through a job again, after the job or its table was put right.
+
+A letter is replayed once for each job, in one epoch of the job's graph, which a recovery repeats like any other. Only
+statements that did not see the row get it; what cannot be replayed exactly is refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import pyarrow as pa
+
+from parser.errors import JobError, Position
+from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, Sink, Union
+from planner.scalar import Scalar, find_position, walk
+from sqlengine.connectors.base import Source
+from sqlengine.engine.dead_letters import Letter, Letters, Wanted
+from sqlengine.engine.fleet import Fleet
+from sqlengine.executors.epochs import Again, Replay
+from sqlengine.executors.letters import stored
+from sqlengine.executors.replays import read_one, sinks_of
+from sqlengine.executors.sources import RunningSource
+from sqlengine.formats.registry import decoder_for
+from sqlengine.jobs.log import JobState
+from sqlengine.jobs.planning import PlannedJob
+from sqlengine.operators.dead_letters import MAX_PAYLOAD
+from sqlengine.registry import Registry
+
+MOST = 1_000
+_LINEAR = (Scan, AssignWatermark, Filter, Project, Sink)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why one letter is not replayed."""
+
+    letter: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`letters` have been given to the job in `epoch` (0: none); `refused` have not."""
+
+    letters: tuple[int, ...]
+    refused: tuple[Refusal, ...]
+    epoch: int = 0
+
+
+class Replays:
+    """Replays letters, in the thread that makes changes."""
+
+    def __init__(self, registry: Registry, fleet: Fleet, letters: Letters) -> None:
+        self._registry = registry
+        self._fleet = fleet
+        self._letters = letters
+        self._places: dict[tuple[str, int, str], Position | None] = {}
+
+    def replay(self, name: str, ids: Sequence[int] | None, limit: int) -> Replayed:
+        """Those of the job's letters that have not been replayed, oldest first, at most `limit`. JobError where the job
+        does not run."""
+        job = self._registry.job(name)
+        if job.state is not JobState.RUNNING:
+            raise JobError(f"job '{name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
+        graph = self._fleet.here(name, "a replay")
+        wanted = Wanted(job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids))
+        rows: list[Again] = []
+        refused: list[Refusal] = []
+        letters = list(self._waiting(wanted, name, max(0, min(limit, MOST))))
+        old = {v: self._plan(name, v) for v in {x.version for x in letters if x.job == name}}
+        for letter in letters:
+            judge = _Judge(letter, sinks_of(graph.runner.graph, name), old, graph.name, graph.runner.inputs.running)
+            try:
+                rows.append(judge.again())
+            except JobError as error:
+                refused.append(Refusal(letter.id, error.message))
+        if rows:
+            replay = Replay(name, job.version, tuple(rows))
+            graph.loop.call(lambda: graph.runner.replay(replay))
+        return Replayed(tuple(r.letter for r in rows), tuple(refused), graph.runner.epoch if rows else 0)
+
+    def locate(self, letter: Letter) -> Position | None:
+        """Where the text of the letter's version has the expression."""
+        key = letter.job, letter.version, letter.subject
+        if key not in self._places:
+            if len(self._places) >= MOST:
+                self._places.clear()
+            self._places[key] = locate(self._plan(letter.job, letter.version), letter.subject)
+        return self._places[key]
+
+    def _waiting(self, wanted: Wanted, job: str, limit: int) -> Iterator[Letter]:
+        waiting = (x for x in self._letters.read(wanted) if job not in self._letters.replayed(x.id))
+        return islice(waiting, limit)
+
+    def _plan(self, job: str, version: int) -> tuple[Sink, ...]:
+        """The statements of an old version; none where it cannot be planned any more."""
+        if version not in self._registry.log.versions.get(job, {}):
+            return ()
+        plan = self._registry.plans_of({job: version})[job]
+        return plan.sinks if isinstance(plan, PlannedJob) else ()
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Decides what becomes of one letter. `sinks`: the job's statements as they run; `old`: those of its versions."""
+
+    letter: Letter
+    sinks: Sequence[Sink]
+    old: Mapping[int, tuple[Sink, ...]]
+    graph: str
+    sources: Mapping[str, RunningSource]
+
+    def again(self) -> Again:
+        """How the record is given to the job again; JobError says why it is not."""
+        letter = self.letter
+        if letter.shard is None or letter.offset is None:
+            raise JobError("only the row's values are known, not the record that it came from")
+        chosen = self._malformed() if not letter.job else self._failed()
+        if not chosen:
+            raise JobError(f"no statement of the job reads table '{letter.table}' any more")
+        scan = scan_of(chosen[0])
+        if any(scan_of(s).digest != scan.digest for s in chosen):
+            raise JobError("statements of the job read the table by different definitions")
+        source = self._source(scan)
+        self._check_unread(source, letter.shard, letter.offset)
+        record = self._record(scan, source.source, letter.shard, letter.offset)
+        return Again(letter.id, scan.digest, letter.shard, letter.offset, record, tuple(s.place for s in chosen))
+
+    def _malformed(self) -> list[Sink]:
+        """No job has seen a malformed record: all statements over the table get it."""
+        chosen = [s for s in self.sinks if any(self._is_table(p) for p in below(s))]
+        for sink in chosen:
+            if any(p.stateful for p in below(sink)):
+                raise JobError(_STATE)
+            if any(isinstance(p, Union) or len(p.inputs) > 1 for p in below(sink)):
+                raise JobError("the statement reads several inputs, and the others have their rows already")
+        return chosen
+
+    def _failed(self) -> list[Sink]:
+        """The statements of now for those that lost the row; the others have written theirs."""
+        held = self.old.get(self.letter.version, ())
+        lost = [s for s in held if self._names(s)] or (list(held) if len(held) == 1 else [])
+        if not lost:
+            raise JobError("it is not known which statement of the job lost the row")
+        chosen = [now for s in lost if (now := self._now(s, held)) is not None]
+        if len(chosen) < len(lost):
+            raise JobError("the statement that lost the row is not in the job any more")
+        for plan in (p for s in (*lost, *chosen) for p in below(s)):
+            if plan.stateful:
+                raise JobError(_STATE)
+            if not isinstance(plan, _LINEAR):
+                raise JobError(
+                    "the statement makes several rows of one, or reads several inputs: some are written already"
+                )
+        return chosen
+
+    def _is_table(self, plan: LogicalPlan) -> bool:
+        return isinstance(plan, Scan) and ".".join(plan.table.name) == self.letter.table
+
+    def _names(self, sink: Sink) -> bool:
+        """Whether the statement has the expression that failed."""
+        return any(self.letter.subject in texts(p) for p in below(sink))
+
+    def _now(self, sink: Sink, held: Sequence[Sink]) -> Sink | None:
+        """The same statement in the job as it is: by its target, and by number where several have that."""
+        mine = [s for s in held if _target(s) == _target(sink)]
+        same = [s for s in self.sinks if _target(s) == _target(sink)]
+        return same[mine.index(sink)] if len(same) == len(mine) else None
+
+    def _source(self, scan: Scan) -> RunningSource:
+        if stored(scan.table.options) != self.letter.stored:
+            raise JobError(f"table '{self.letter.table}' is not kept in '{self.letter.stored}' any more")
+        if scan.digest not in self.sources:
+            raise JobError(f"table '{self.letter.table}' cannot be read")
+        return self.sources[scan.digest]
+
+    def _check_unread(self, source: RunningSource, shard: str, offset: int) -> None:
+        """The job that failed on a record has read it; one that began anew before it has read it again by itself."""
+        same = self.letter.graph == self.graph and source.began_epoch <= self.letter.epoch
+        if not same and source.began.get(shard, 0) <= offset:
+            raise JobError("the job has read the record again by itself since")
+
+    def _record(self, scan: Scan, source: Source, shard: str, offset: int) -> bytes | None:
+        """The record's bytes; None where its metadata are wanted, too, and it is read from its place each time."""
+        chunk = read_one(source, shard, offset)
+        if chunk is None:
+            record = self._kept()
+            if record is None or scan.table.metadata:
+                raise JobError(f"'{self.letter.stored}' does not keep the record any more")
+        else:
+            assert chunk.records is not None
+            record = chunk.records[0].as_py()
+        if self.letter.job and decoder_for(scan.table).decode(pa.array([record], pa.binary())).num_rows != 1:
+            raise JobError("the record holds several rows, or none that can be read")
+        return None if scan.table.metadata else record
+
+    def _kept(self) -> bytes | None:
+        """A malformed record as the letter has it, where that is all of it."""
+        payload = self.letter.payload.encode()
+        raw = self.letter.place == f"{self.letter.shard}@{self.letter.offset}"  # of others it has the row's values
+        whole = raw and len(payload) < MAX_PAYLOAD and "\ufffd" not in self.letter.payload
+        return payload if whole else None
+
+
+_STATE = "the statement keeps state, which has gone on without the row: only statements without state are replayed"
+
+
+def below(sink: Sink) -> Iterator[LogicalPlan]:
+    """The statement's operations."""
+    waiting: list[LogicalPlan] = [sink]
+    while waiting:
+        plan = waiting.pop()
+        yield plan
+        waiting += plan.inputs
+
+
+def scan_of(sink: Sink) -> Scan:
+    """The one table that a statement reads."""
+    return next(p for p in below(sink) if isinstance(p, Scan))
+
+
+def _target(sink: Sink) -> object:
+    return sink.table.name if sink.table is not None else None
+
+
+def expressions(plan: LogicalPlan) -> tuple[Scalar, ...]:
+    if isinstance(plan, Filter):
+        return (plan.predicate,)
+    return tuple(e for _, e in plan.items) if isinstance(plan, Project) else ()
+
+
+def texts(plan: LogicalPlan) -> set[str]:
+    """What a letter calls an expression of the operation: itself, a part of it, or all items of a projection."""
+    own = expressions(plan)
+    return {", ".join(map(str, own)), *(str(part) for e in own for part in walk(e))}
+
+
+def locate(sinks: Iterable[Sink], subject: str) -> Position | None:
+    """Where a job's text has an expression that a letter names. What jobs share knows one place only."""
+    for plan in (p for s in sinks for p in below(s)):
+        own = expressions(plan)
+        for e in (part for item in own for part in walk(item)):
+            if str(e) == subject:
+                return find_position(e)
+        if own and subject == ", ".join(map(str, own)):
+            return find_position(own[0])
+    return None

@@ -1,0 +1,163 @@
+"""Savepoints of jobs: taken between two epochs, listed, shown, deleted, and started from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from parser.errors import JobError
+from planner.logical import Scan
+from planner.settings import flag
+from planner.takeover import policy_of
+from sqlengine.config import Config
+from sqlengine.disk import Disk
+from sqlengine.engine.fleet import Fleet
+from sqlengine.executors import savepoint_files as files
+from sqlengine.executors.savepoint_files import FOLDERS, PATHS, Savepoint
+from sqlengine.executors.savepoints import About, Restoration, capture, restoration
+from sqlengine.jobs.log import Job, JobState
+from sqlengine.jobs.planning import PlannedJob
+from sqlengine.registry import Registry
+
+# Flink's names, the newer one first.
+UNCLAIMED: Final = (
+    "execution.state-recovery.ignore-unclaimed-state",
+    "execution.savepoint.ignore-unclaimed-state",
+)
+
+
+class Savepoints:
+    """Of the jobs of one engine. What changes a job is called from the thread that makes changes."""
+
+    def __init__(self, registry: Registry, fleet: Fleet, config: Config, disk: Disk) -> None:
+        self._registry = registry
+        self._fleet = fleet
+        self._config = config
+        self._disk = disk
+
+    def take(self, job: Job, folder: str | None = None, *, stop: bool = False) -> Savepoint:
+        """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its graph at the same
+        moment, so that nothing comes in between. JobError where it does not run; where the savepoint cannot be written the
+        job runs on."""
+        if job.state is not JobState.RUNNING or not self._fleet.runs(job.name):
+            raise JobError(f"job '{job.name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
+        now = self._registry.clock()
+        about = About(self._registry.version(job).sql, job.version, job.settings, now)
+        graph = self._fleet.here(job.name, "a savepoint")
+        if stop:
+            taken: list[Savepoint] = []
+
+            def first() -> None:
+                savepoint, rows = capture(graph.runner, job.name, about)
+                taken.append(files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows))
+
+            graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}), first)
+            return taken[0]
+        savepoint, rows = graph.loop.call(lambda: capture(graph.runner, job.name, about))
+        return files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
+
+    def restoration(self, name: str, plan: PlannedJob, path: str) -> Restoration:
+        """What a job takes up that is started from a savepoint. JobError where it cannot be."""
+        if not plan.sinks:
+            raise JobError(f"job '{name}' only defines: it has nothing to start from a savepoint")
+        savepoint = files.read(self._disk, self.locate(path))
+        unclaimed = any(flag(plan.settings, k, default=False) for k in UNCLAIMED)
+        factory = self._fleet.main.executor.factory
+        found = restoration(self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed)
+        self._check_readable(found)
+        return found
+
+    def _check_readable(self, found: Restoration) -> None:
+        """JobError where records are gone that come behind the savepoint."""
+        for node in found.graph.in_order:
+            if not isinstance(node.plan, Scan) or node.id not in found.positions or node.id in found.ended:
+                continue
+            reason = self._fleet.gone(node.plan, found.positions[node.id])
+            if reason is not None:
+                raise JobError(
+                    f"table '{node.plan.table.display}' cannot be read on from savepoint '{found.savepoint.path}'",
+                    detail=reason,
+                    hint="start the job without it, or from a newer one ('sql savepoint list')",
+                )
+
+    def all(self, folder: str | None = None) -> list[Savepoint | JobError]:
+        """Those in a folder, the default one unless it is given, oldest first; an error for each that cannot be read."""
+        found: list[Savepoint | JobError] = []
+        below = self._folder({}, folder)
+        for path in (below / name for name in self._disk.names(below) if not name.startswith(".")):
+            if not self._disk.exists(path / files.METADATA):
+                continue
+            try:
+                found.append(files.read(self._disk, path))
+            except JobError as error:
+                found.append(error)
+        return sorted(found, key=lambda s: s.created_ms if isinstance(s, Savepoint) else 0)
+
+    def show(self, path: str) -> Savepoint:
+        """One, by its path or by its name in the default folder."""
+        return files.read(self._disk, self.locate(path))
+
+    def delete(self, path: str) -> Savepoint:
+        """Removes one; what it was."""
+        savepoint = files.read(self._disk, self.locate(path))
+        files.delete(self._disk, savepoint)
+        return savepoint
+
+    def locate(self, path: str) -> Path:
+        """The folder that a path, a file: URL or the name of one in the default folder means."""
+        if not path.strip():
+            raise JobError("the name of the savepoint is empty", hint="'sql savepoint list' shows those there are")
+        given = _local(path)
+        return self._allowed(given if given.is_absolute() or len(given.parts) > 1 else self._folder({}, None) / given)
+
+    def _new(self, job: Job, folder: str | None, savepoint: Savepoint) -> Path:
+        """A folder that is not there yet."""
+        moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(savepoint.created_ms / 1000))
+        name = f"savepoint-{job.name}-{moment}-{savepoint.epoch}"
+        below = self._folder(job.settings, folder)
+        free = (name if n == 0 else f"{name}-{n}" for n in range(1 << 16))
+        return below / next(n for n in free if not self._disk.exists(below / n))
+
+    def _folder(self, settings: Mapping[str, str], given: str | None) -> Path:
+        """The folder for savepoints: given, by the job's settings, the server's, or below the data folder."""
+        for found in (given, *(s.get(k) for s in (settings, self._config.settings) for k in FOLDERS)):
+            if found:
+                return self._allowed(_local(found).absolute())
+        return self._own
+
+    @property
+    def _own(self) -> Path:
+        return (self._config.data / "savepoints").absolute()
+
+    def _allowed(self, path: Path) -> Path:
+        """The path, which a request names, or the text of a job: only where savepoints may be, links followed."""
+        configured = [_local(f) for k in FOLDERS if (f := self._config.settings.get(k))]
+        roots = [r.resolve() for r in (self._own, *self._config.savepoints, *configured)]
+        if not any(path.resolve().is_relative_to(root) for root in roots):
+            raise JobError(
+                f"'{path}' is not in a folder for savepoints",
+                detail="these are " + ", ".join(f"'{r}'" for r in roots),
+                hint="start the server with --savepoints DIR to allow another one",
+            )
+        return path
+
+
+def path_in(settings: Mapping[str, str]) -> str | None:
+    """The savepoint that a job's text asks to start from."""
+    return next((settings[k] for k in PATHS if settings.get(k)), None)
+
+
+def _local(path: str) -> Path:
+    url = urlsplit(path)
+    if len(url.scheme) < 2 or ("://" not in path and url.scheme != "file"):
+        return Path(path)
+    if url.scheme != "file" or url.netloc not in ("", "localhost"):
+        raise JobError(
+            f"a savepoint cannot be at '{path}'",
+            detail="only files of this machine are supported",
+            hint="name a folder",
+        )
+    return Path(unquote(url.path))

@@ -1,0 +1,322 @@
+"""A running graph with all that belongs to it: executor, runner, checkpoints, thread."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeAlias, TypeVar
+
+from parser.errors import ExecutionError, ServiceError, SqlError
+from planner.division import WHOLE
+from planner.logical import Scan, Sink
+from planner.merge import Graph, merge, stateful_nodes
+from planner.takeover import Policy, policy_of
+from sqlengine.broker.base import Broker
+from sqlengine.config import Config
+from sqlengine.connectors.base import NO_CALLABLES, Callables, Environment, Source
+from sqlengine.executors.belongings import Belongings, bring, obstacles
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.changes import GraphChange
+from sqlengine.executors.checkpoints import Checkpoints, Position
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.epochs import EPOCHS, Change, ChangeLog, EpochLog, TopicEpochLog
+from sqlengine.executors.failures import OperatorFailed
+from sqlengine.executors.footprint import MemoryGuard, MemoryLimits
+from sqlengine.executors.letters import LetterSink
+from sqlengine.executors.portion import Portion
+from sqlengine.executors.recovery import recovering, repeat, restore, settle
+from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.graphs.loop import GraphLoop
+from sqlengine.graphs.rebuild import Rebuilder
+from sqlengine.graphs.takeover import Takeover, take_over
+from sqlengine.jobs.planning import PlannedJob
+from sqlengine.machine import Machine
+from sqlengine.state.stores import CheckpointStores
+
+# job -> version; gives the plans, or why there is none any more
+PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
+# What is wrong with (job, version)
+Faults: TypeAlias = Mapping[tuple[str, int], SqlError]
+
+T = TypeVar("T")
+log = logging.getLogger("sqlengine")
+
+
+@dataclass(frozen=True)
+class GraphHost:
+    """What all graphs of an engine share. `later` hands work to the thread that makes changes; `belongings` gives what a
+    job brought from another graph, by the handover's name."""
+
+    config: Config
+    machine: Machine
+    broker: Broker
+    factory: OperatorFactory
+    stores: CheckpointStores
+    fails_on_error: Callable[[str, int], bool]  # of a job and its version
+    on_failure: Callable[[frozenset[str], str], None]
+    later: Callable[..., object]
+    memory: MemoryLimits
+    belongings: Callable[[str], Belongings | None] = lambda _: None
+    callables: Callables = field(default_factory=lambda: NO_CALLABLES)
+
+
+class NotTogether(ServiceError):
+    """A job cannot go on in a graph that stands elsewhere than the job does."""
+
+    def __init__(self, job: str, graph: str, reason: str) -> None:
+        super().__init__(
+            f"job '{job}' cannot go on in graph '{graph}' now",
+            detail=reason,
+            hint="it is tried again by itself, once both stand at the same place",
+        )
+
+
+def open_graph(
+    name: str, host: GraphHost, plan_of: PlanOf, without: Faults | None = None, portion: Portion | None = None
+) -> RunningGraph:
+    """The graph, recovered: without the jobs whose operators raise when recorded epochs are repeated."""
+    faults = dict(without or {})
+    while True:
+        try:
+            return RunningGraph(name, host, plan_of, faults, portion)
+        except OperatorFailed as error:
+            log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
+            faults |= dict.fromkeys(error.versions, ExecutionError(str(error)))
+
+
+class RunningGraph:
+    """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that ran and cannot be
+    planned any more, or `without` which it is to be recovered; the others are recovered without them. `portion`: it is a
+    part of a divided graph. `divided`: its rows and its state are in parts, which are elsewhere."""
+
+    divided: ClassVar[bool] = False
+
+    def __init__(
+        self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, portion: Portion | None = None
+    ) -> None:
+        self.name = name
+        config, threads = host.config, host.machine.threads
+        self.executor = EmbeddedExecutor(host.factory)
+        self.store = host.stores.open(name) if portion is None else portion.store
+        self._writer = threads.line("checkpoint")
+        self._syncs_late = config.fsync == "interval"
+        once = portion is not None or config.delivery == "exactly-once"  # parts know each other's epochs
+        self.checkpoints = Checkpoints(
+            self.store,
+            config.checkpoint_rows,
+            config.checkpoint_ms,
+            self._writer,
+            host.broker.sync if self._syncs_late else None,
+        )
+        self.runner = GraphRunner(
+            name,
+            self.executor,
+            Environment(
+                host.broker,
+                host.machine.clock,
+                name,
+                disk=host.machine.disk,
+                callables=host.callables,
+                share=WHOLE if portion is None else portion.share,
+                once=once,
+            ),
+            _log(name, host, once) if portion is None else portion.log,
+            self.checkpoints,
+            LetterSink(host.broker, name, lambda: self.runner.jobs),
+            lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
+            Limits(config.rows_per_read),
+            guard=MemoryGuard(name, host.memory),
+            portion=portion,
+        )
+        self._host = host
+        self._plan_of = plan_of
+        self._without = without
+        self.lost: dict[str, SqlError] = {}
+        self._handovers: dict[str, tuple[int, int]] = {}  # epoch and offset behind it of what took each
+        self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads)
+        self._recover()
+        self._rebuilder = Rebuilder(self.executor, host.later, threads)
+
+    def _recover(self) -> None:
+        try:
+            position = self.checkpoints.position
+            if position is not None:
+                self._restore(position)
+            self.runner.inputs.may_be_lost = self._syncs_late
+            repeat(self.runner, self.change_again)
+            logged = self.runner.log.whole and (position is None or position.logged)
+            if self._syncs_late or not logged:
+                settle(self.runner, logged=logged)
+        except OperatorFailed as error:
+            self._shut()
+            error.versions = frozenset((n, v) for n, v in self.runner.jobs.items() if n in error.jobs)
+            raise
+        except BaseException as error:
+            if isinstance(error, SqlError) or not isinstance(error, Exception):
+                self._shut()
+                raise
+            log.exception("graph %s cannot be recovered", self.name)
+            self.runner.broken = self.loop.broken = True
+            self.loop.problem = f"internal error in the recovery: {error!r}"
+
+    def _restore(self, position: Position) -> None:
+        plans = self._plans(position.jobs)
+        graph = merge(Graph(position.version - 1), {n: p.sinks for n, p in plans.items()}, position.stateful)
+        with recovering(self.runner):
+            change = self.runner.prepare(graph, {n: position.jobs[n] for n in plans})
+        restore(self.runner, position, change)
+
+    def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
+        """Plans of those jobs that can still be planned."""
+        plans = {}
+        faulty = {n: self._without[n, v] for n, v in jobs.items() if (n, v) in self._without}
+        for name, plan in {**self._plan_of(jobs), **faulty}.items():
+            self.lost.pop(name, None)
+            if isinstance(plan, PlannedJob):
+                plans[name] = plan
+            else:
+                self.lost[name] = plan
+        return plans
+
+    def change(
+        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+    ) -> GraphChange:
+        """Makes a change of jobs ready: those of version 0 go, the others come with their plans."""
+        return self.plan_change(graph, plans, jobs, renamed)[0]
+
+    def plan_change(
+        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+    ) -> tuple[GraphChange, Takeover]:
+        """The same, with what it does to the state of the jobs."""
+        changes = {n: plans[n].sinks if v else None for n, v in jobs.items()}
+        held = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
+        policies = {n: policy_of(plans[n].settings) for n, v in jobs.items() if v and n not in renamed}
+        anew = {n for n, policy in policies.items() if policy is Policy.RESET}
+        change = self.runner.prepare(merge(graph, changes, held, anew), jobs, renamed)
+        try:
+            takeover = take_over(graph, change, self.executor, policies)
+        except BaseException:
+            change.abandon()
+            raise
+        return replace(change, inherited=takeover.inherited), takeover
+
+    def change_again(self, graph: Graph, change: Change) -> GraphChange:
+        """The change that an entry of the log tells of, made ready; without jobs that cannot be planned any more."""
+        plans = self._plans({n: v for n, v in change.jobs.items() if v})
+        for name in [n for n, v in change.jobs.items() if not v]:
+            self.lost.pop(name, None)
+        jobs = {n: v if n in plans else 0 for n, v in change.jobs.items()}
+        if change.handover and plans:
+            belongings = self._host.belongings(change.handover)
+            if belongings is not None:
+                return self._repeat_taking(graph, plans, jobs, belongings, change.handover)
+            (name,), plans = plans, {}
+            self.lost[name] = ServiceError(f"what it brought to graph '{self.name}' is gone: '{change.handover}'")
+            jobs = {name: 0}
+        return self.change(graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans})
+
+    def _repeat_taking(
+        self,
+        graph: Graph,
+        plans: Mapping[str, PlannedJob],
+        jobs: Mapping[str, int],
+        belongings: Belongings,
+        handover: str,
+    ) -> GraphChange:
+        self._remember(handover)
+        change = self.runner.prepare(merge(graph, {n: p.sinks for n, p in plans.items()}), jobs)
+        return replace(change, brought=bring(belongings, change.graph, self.runner, handover))
+
+    def prepare_taking(self, plan: PlannedJob, version: int) -> GraphChange:
+        """Makes a change ready that brings a job from another graph; what it brings is still to come."""
+        with self.runner.outputs.patient():
+            return self.runner.prepare(merge(self.runner.graph, {plan.name: plan.sinks}), {plan.name: version})
+
+    def take(self, change: GraphChange, belongings: Belongings, handover: str) -> None:
+        """Puts a job in place that comes from another graph (in the graph's thread). NotTogether where it does not fit
+        between two epochs; the change is the caller's to abandon."""
+        why_not = next(obstacles(belongings, change.graph, self.runner), None)
+        if why_not is not None:
+            raise NotTogether(belongings.job, self.name, why_not)
+        brought = bring(belongings, change.graph, self.runner, handover)
+        self.runner.apply(replace(change, brought=brought, starts=brought.positions))
+        self._remember(handover)
+
+    def _remember(self, handover: str) -> None:
+        self._handovers[handover] = (self.runner.epoch, self.runner.log_offset)
+
+    def needs(self) -> set[str]:
+        """The handovers that a recovery would need: those which no checkpoint has passed, and where power may be lost,
+        and the last checkpoints with it, those that the log of epochs still tells of."""
+        stored, begin = self.checkpoints.stored_epoch, self._host.broker.begin_offset(EPOCHS, 0)
+        lasting = self._host.config.fsync == "none"
+        return {
+            name
+            for name, (epoch, offset) in list(self._handovers.items())
+            if epoch > stored or not (lasting or offset <= begin)
+        }
+
+    def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
+        """Puts a prepared change in place between two epochs, and does something `first` there. Raises what kept it from
+        that; the change is abandoned then."""
+
+        def work() -> None:
+            if first is not None:
+                first()
+            self.runner.apply(change)
+
+        try:
+            self.call(work)
+        except BaseException:
+            if not self.runner.broken:
+                change.abandon()
+            raise
+        self._rebuilder.look()
+
+    def rows_by_job(self) -> Counter[str]:
+        """Rows that each job has given to sinks since the graph was opened."""
+        return self.executor.rows_by_job()
+
+    def obstacle(self, plans: Iterable[Sink]) -> str | None:
+        """Why such statements cannot run in this graph; None where they can."""
+        return None
+
+    def passed(self, scan: Scan, source: Source) -> bool:
+        """Whether it is behind the place where a new job would begin in a source that it reads."""
+        positions = dict(self.runner.inputs.running[scan.digest].positions)
+        return any(positions.values()) and any(source.start(shard) < at for shard, at in positions.items())
+
+    def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
+        """Does it in the graph's thread between two epochs, as `loop.call`. An operator that fails costs its jobs."""
+        try:
+            return self.loop.call(work, timeout)
+        except OperatorFailed as error:
+            self._host.on_failure(error.jobs, str(error))
+            raise ExecutionError(str(error)) from error
+
+    def close(self) -> None:
+        """Ends the epoch that runs, writes a checkpoint."""
+        self._rebuilder.close()
+        self.loop.stop()
+        try:
+            self.runner.checkpoint(wait=True)
+        finally:
+            self._shut()
+
+    def abandon(self) -> None:
+        """The same without a checkpoint."""
+        self._rebuilder.close()
+        self.loop.stop()
+        self._shut()
+
+    def _shut(self) -> None:
+        self._host.memory.used.pop(self.name, None)
+        self.runner.close()
+        self.checkpoints.close()
+        self._writer.shutdown()
+
+
+def _log(name: str, host: GraphHost, once: bool) -> EpochLog:
+    return TopicEpochLog(host.broker, name) if once else ChangeLog(host.broker, name)

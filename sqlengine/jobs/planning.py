@@ -1,0 +1,161 @@
+"""From a job's text to its optimised plans and the objects that it defines. Pure, and everything here pickles: large
+changes are planned in a child process."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from parser import parse
+from parser.errors import JobError, SqlError, UnknownObject
+from planner.catalog import (
+    Catalog,
+    CatalogObject,
+    Function,
+    Identifier,
+)
+from planner.logical import Sink
+from planner.optimizer import disabled_passes
+from sqlengine.functions.library import Library
+from sqlengine.jobs.script import Script, apply
+from udf.user import UserFunction
+
+log = logging.getLogger("sqlengine")
+
+# A definition that others can name.
+_DEFINES = re.compile(r"\b(CREATE|REPLACE)\s+(TABLE|VIEW|FUNCTION|DATABASE|CATALOG)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class JobText:
+    """What somebody submitted under a name. `modules`: the contents of users' modules that it means, by what its CREATE
+    FUNCTION say; those that are not there are taken from `uploads` (sources by file name), or as their files are now."""
+
+    name: str
+    sql: str
+    file: str | None = None
+    modules: Mapping[str, str] = field(default_factory=dict)
+    uploads: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """`sinks`: one optimised plan an INSERT; `objects`: what it defines for all; `uses`: what it names of others;
+    `modules`: the contents of the modules that its own functions come from; `functions`: all that it calls or defines."""
+
+    name: str
+    sinks: tuple[Sink, ...]
+    objects: tuple[CatalogObject, ...] = ()
+    uses: frozenset[Identifier] = frozenset()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[UserFunction, ...] = ()
+
+
+@dataclass(frozen=True)
+class BoundJob:
+    """A job's INSERTs before any pass, the passes that it switches off, and what else it sets."""
+
+    plans: tuple[Sink, ...]
+    disabled: frozenset[str]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> PlannedJob:
+    """Parses, binds and optimises one job. SqlError names the file and the place."""
+    script = _run(job, catalog, settings, library)
+    defined = {o.name for o in script.objects}
+    uses = frozenset(u for u in script.uses - defined if u in catalog.objects)
+    functions = tuple(script.functions.values())
+    return PlannedJob(
+        job.name, tuple(script.sinks), tuple(script.objects), uses, script.settings, script.modules, functions
+    )
+
+
+def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> BoundJob:
+    """Parses and binds one job, for EXPLAIN."""
+    script = _run(job, catalog, settings, library)
+    return BoundJob(tuple(script.bound), disabled_passes(script.settings), script.settings)
+
+
+def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> Script:
+    try:
+        if library is not None and job.modules:
+            catalog = with_functions(catalog, library.pinned(job.modules))
+        statements = parse(job.sql, file=job.file)
+        if not statements:
+            raise JobError("the job has no statement", hint="a job is a text with at least one CREATE or INSERT INTO")
+        script = Script(job.name, catalog, dict(settings), library, job.modules, job.uploads)
+        for statement in statements:
+            apply(script, statement)
+    except SqlError as error:
+        raise error.in_file(job.file) from None
+    return script
+
+
+# `plan_job`, or what remembers its answers.
+PlanJob: TypeAlias = Callable[[JobText, Catalog, Mapping[str, str], Library | None], PlannedJob]
+
+
+def plan_jobs(
+    jobs: Sequence[JobText],
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    library: Library | None = None,
+    plan: PlanJob = plan_job,
+) -> list[PlannedJob | SqlError]:
+    """Plans many jobs in the order of their dependencies; results in the order given. A job whose table is missing is
+    tried again after others have defined theirs."""
+    results: dict[int, PlannedJob | SqlError] = {}
+    waiting = sorted(range(len(jobs)), key=lambda i: (not _DEFINES.search(jobs[i].sql), i))
+    while waiting:
+        missing = []
+        for i in waiting:
+            results[i] = result = _try(plan, jobs[i], catalog, settings, library)
+            if isinstance(result, UnknownObject):
+                missing.append(i)
+            elif isinstance(result, PlannedJob):
+                catalog = with_objects(catalog, result)
+        if len(missing) == len(waiting) or not any(_defines(results[i]) for i in waiting):
+            break
+        waiting = missing
+    return [results[i] for i in range(len(jobs))]
+
+
+def with_entry_points(catalog: Catalog, library: Library) -> Catalog:
+    """The catalog with the functions that installed packages offer. One that cannot be used is left out, and logged."""
+    found = dict(library.entry_points())
+    for name, error in found.items():
+        if isinstance(error, SqlError):
+            log.error("function %s of an installed package cannot be used: %s", name, error)
+    return with_functions(catalog, ((n, f) for n, f in found.items() if isinstance(f, UserFunction)))
+
+
+def with_functions(catalog: Catalog, functions: Iterable[tuple[str, UserFunction]]) -> Catalog:
+    """The catalog with system functions by name, in the place of those of these names."""
+    system = {catalog.resolve_function((n,), system=True): f for n, f in functions}
+    objects = {i: Function(i, f.place, "PYTHON", f) for i, f in system.items()}
+    return replace(catalog, objects={**catalog.objects, **objects}) if objects else catalog
+
+
+def with_objects(catalog: Catalog, job: PlannedJob) -> Catalog:
+    """The catalog with what the job defines (it was planned against this catalog, so nothing clashes)."""
+    for item in job.objects:
+        catalog = catalog.put(item)
+    return catalog
+
+
+def _try(
+    plan: PlanJob, job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None
+) -> PlannedJob | SqlError:
+    try:
+        return plan(job, catalog, settings, library)
+    except SqlError as error:
+        return error
+
+
+def _defines(result: PlannedJob | SqlError) -> bool:
+    return isinstance(result, PlannedJob) and bool(result.objects)
