@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
+from sqlengine.catalog.changes import full_name
 from sqlengine.engine.changes import (
     Outcome,
     Request,
@@ -15,7 +16,6 @@ from sqlengine.engine.changes import (
     check_in_use,
     check_origin,
     defined_only_by,
-    full_name,
 )
 from sqlengine.engine.deploying import Deployment, Work
 from sqlengine.engine.fleet import Fleet
