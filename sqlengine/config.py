@@ -28,7 +28,7 @@ class Config:
     `memory_limit`: bytes of state that all jobs together may hold (None: as much as there is);
     `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
     `instances`: processes that run jobs in parts (0: all runs in this one), how many `parts` there are (fixed when the graph
-    is made), and how long an instance may be silent;
+    is made; None: one for each instance, two at least), and how long an instance may be silent;
     `isolation`: whether jobs are taken into graphs of their own, and brought together again, without being asked;
     `segment_bytes`: a topic's file is followed by another one once it has so many;
     `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
@@ -42,7 +42,7 @@ class Config:
     delivery: Delivery = "exactly-once"
     segment_bytes: int = 64 << 20
     instances: int = 0
-    parts: int = 8
+    parts: int | None = None
     session_ms: int = 10_000
     rows_per_read: int = 4096
     memory_limit: int | None = None

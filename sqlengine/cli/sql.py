@@ -112,8 +112,8 @@ def cli() -> None:
     help="Processes that run jobs in parts, where they can be divided.",
 )  # fmt: skip
 @click.option(
-    "--parts", type=click.IntRange(1, 128), default=8, show_default=True,
-    help="Parts that instances share out; fixed when they first start.",
+    "--parts", type=click.IntRange(1, 128),
+    help="Parts that instances share out; fixed when they first start (default: one for each, two at least).",
 )  # fmt: skip
 @click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
 @click.option(
@@ -150,7 +150,7 @@ def serve(
     delivery: Delivery,
     checkpoints: Checkpoints,
     processes: int,
-    parts: int,
+    parts: int | None,
     batch_size: int,
     client_rate: int | None,
     volumes: tuple[Path, ...],

@@ -4,6 +4,7 @@ in the place of the main one."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -19,11 +20,13 @@ from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.savepoints import Restoration
 from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.instances.children import Children
-from sqlengine.instances.control import is_divided
 from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.log import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
+from sqlengine.parts.log import parts_of
+
+log = logging.getLogger("sqlengine")
 
 # The divided graph that all jobs share which can run in parts.
 SHARED: Final = "shared"
@@ -44,7 +47,9 @@ class Fleet:
         the log yet)."""
         divided = (SHARED,) if self._host.config.instances else ()
         for name in dict.fromkeys((MAIN, *divided, *names, *self._host.stores.names())):
-            self.graphs[name] = self._open(name, divided=name == SHARED or is_divided(self._host.broker, name))
+            self.graphs[name] = self._open(
+                name, divided=name == SHARED or parts_of(self._host.broker, name) is not None
+            )
 
     def _open(self, name: str, *, divided: bool, without: Faults | None = None) -> RunningGraph:
         """ServiceError for a divided graph in a server without instances."""
@@ -56,8 +61,16 @@ class Fleet:
                 f"the graph '{name}' is divided, and there are no instances to run its parts",
                 hint="start with --instances N, as it was made",
             )
-        parts = config.parts if name == SHARED else 1
+        parts = self._parts() if name == SHARED else 1
         return DividedGraph(name, self._host, self._plan_of, without or {}, parts)
+
+    def _parts(self) -> int:
+        """Of the shared graph. Every part has epochs of its own, which cost more than their rows: so few are made."""
+        config = self._host.config
+        parts = config.parts or parts_of(self._host.broker, SHARED) or max(2, config.instances)
+        if parts < config.instances:
+            log.warning("graph %s has %d parts, so %d instances do nothing", SHARED, parts, config.instances - parts)
+        return parts
 
     def lost(self) -> dict[str, SqlError]:
         """Jobs that ran and cannot be planned any more, or whose operators raise."""

@@ -14,16 +14,10 @@ import msgspec
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
-from sqlengine.parts.log import parts_topic
 
 FORMAT = 1
 # Of what instances have told, only the latest counts.
 _REPORTS_BYTES = 8 << 20
-
-
-def is_divided(broker: Broker, graph: str) -> bool:
-    """Whether there is a divided graph of that name."""
-    return any(topic.name == parts_topic(graph) for topic in broker.topics())
 
 
 class Prepare(msgspec.Struct, frozen=True, tag=True):

@@ -70,7 +70,7 @@ class DividedGraph(RunningGraph):
             host.broker.leave(self.group, member)
 
         def plans(versions: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
-            return {n: in_parts(p) if isinstance(p, PlannedJob) else p for n, p in plan_of(versions).items()}
+            return {n: in_parts(p, parts) if isinstance(p, PlannedJob) else p for n, p in plan_of(versions).items()}
 
         super().__init__(name, host, plans, without)
         broken, problem = self.loop.broken, self.loop.problem
@@ -88,7 +88,7 @@ class DividedGraph(RunningGraph):
         if self._behind:
             self._catch_up()
             graph = self.runner.graph
-        return super().plan_change(graph, {n: in_parts(p) for n, p in plans.items()}, jobs, renamed)
+        return super().plan_change(graph, {n: in_parts(p, self.parts) for n, p in plans.items()}, jobs, renamed)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
         """Has all instances prepare the change, and then makes it. Raises what keeps one of them from it; nothing has

@@ -33,6 +33,11 @@ def create_parts(broker: Broker, graph: str, parts: int) -> str:
     return topic
 
 
+def parts_of(broker: Broker, graph: str) -> int | None:
+    """How many parts the graph was made with; None where there is none of that name."""
+    return next((topic.shards for topic in broker.topics() if topic.name == parts_topic(graph)), None)
+
+
 class PartLog:
     """The log of one part. `fence` proves that the part is ours: a record is refused once it is not, and then nothing of
     its epoch leaves (`lost`)."""

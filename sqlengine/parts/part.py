@@ -28,8 +28,11 @@ from sqlengine.parts.stores import open_store, part_name
 log = logging.getLogger("sqlengine.parts")
 
 
-def in_parts(plan: PlannedJob) -> PlannedJob:
-    """The job with rows put together before they cross, where they can be and its settings want it."""
+def in_parts(plan: PlannedJob, parts: int) -> PlannedJob:
+    """The job with rows put together before they cross, where they can be and its settings want it. One part alone has
+    nobody to send them to."""
+    if parts == 1:
+        return plan
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
 
 
@@ -37,10 +40,10 @@ class Part:
     """Stepped by `step`, or by a thread of its own after `loop.start()`. `lost`: it belongs to somebody else by now; it does
     nothing any more, and whoever had it lets go of it with `abandon`."""
 
-    def __init__(self, name: str, index: int, graph: RunningGraph, epochs: PartLog) -> None:
+    def __init__(self, name: str, share: Share, graph: RunningGraph, epochs: PartLog) -> None:
         self.name = name
-        self.index = index
         self.graph = graph
+        self._parts = share.parts
         self._epochs = epochs
 
     @property
@@ -64,7 +67,7 @@ class Part:
     ) -> GraphChange:
         """Makes a change ready beside the stream. All parts must have made theirs ready before one switches. SqlError
         leaves everything as it was; a change that does not come is to be abandoned (`GraphChange.abandon`)."""
-        return self.graph.change(graph, {n: in_parts(p) for n, p in plans.items()}, jobs, renamed)
+        return self.graph.change(graph, {n: in_parts(p, self._parts) for n, p in plans.items()}, jobs, renamed)
 
     def switch(self, change: GraphChange) -> None:
         """Puts it in place between two epochs of this part. Until all parts have done so, those that have wait with what
@@ -105,8 +108,8 @@ def open_part(
     portion = Portion(share, shuffle, epochs, open_store(host, graph, index, parts, fence))
 
     def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
-        return {n: in_parts(p) if isinstance(p, PlannedJob) else p for n, p in plan_of(jobs).items()}
+        return {n: in_parts(p, parts) if isinstance(p, PlannedJob) else p for n, p in plan_of(jobs).items()}
 
-    part = Part(name, index, open_graph(name, host, plans, without, portion), epochs)
+    part = Part(name, share, open_graph(name, host, plans, without, portion), epochs)
     log.info("%s: NewSplit, goes on behind epoch %d", name, part.runner.epoch)
     return part
