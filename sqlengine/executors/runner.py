@@ -159,7 +159,8 @@ class GraphRunner:
             self.inputs.unstarted -= brought.given
             for name in brought.ended & change.sources.keys():
                 self.inputs.running[name].ended = True
-        for name in self._unacquainted(change) if position is None and brought is None else ():
+        begins = position is None or not position.epoch  # from a savepoint: watermarks may begin anew
+        for name in self._unacquainted(change) if begins and brought is None else ():
             self._times.introduce(name)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
