@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from functools import cache
 from typing import TypeAlias, cast, get_args, get_origin, get_type_hints
 
@@ -78,6 +78,8 @@ class Encoder:
             return ["t", *map(self._pack, value)]
         if isinstance(value, Decimal):
             return ["d", str(value)]
+        if isinstance(value, Flag):  # several of them have no name
+            return ["e", type(value).__name__, value.value]
         if isinstance(value, Enum):
             return ["e", type(value).__name__, value.name]
         if isinstance(value, Mapping):
@@ -140,8 +142,8 @@ class Decoder:
         return dict(zip(parts[::2], parts[1::2], strict=True))
 
     def _enum(self, packed: list[Packed]) -> object:
-        kind = cast(type[Enum], classes()[cast(str, packed[1])])
-        return kind[cast(str, packed[2])]
+        kind, said = cast(type[Enum], classes()[cast(str, packed[1])]), packed[2]
+        return kind[said] if isinstance(said, str) else kind(said)
 
 
 _KINDS: Mapping[str, Callable[[Decoder, list[Packed]], object]] = {

@@ -5,7 +5,7 @@ Nodes keep their ids and births; what stands between two parts is added to the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -57,13 +57,22 @@ def divide(plan: PhysicalPlan, share: Share, topic: str) -> PhysicalPlan:
 
 def with_times(inherited: Mapping[str, str], plan: PhysicalPlan) -> dict[str, str]:
     """Nodes that take up the state of others, and what holds how far the time is in front of them: it does not go back."""
-    ends = (n for n in plan.nodes if n.startswith(_INTO))
     found = dict(inherited)
-    for end in ends:
-        node, port = end.removeprefix(_INTO).rsplit(".", 1)
+    for end, (node, port) in ends_among(plan.nodes).items():
         if node in inherited:
-            found[end] = _into(f"{inherited[node]}.{port}")
+            found[end] = end_of(inherited[node], port)
     return found
+
+
+def end_of(node: str, port: int) -> str:
+    """The id of what gives an operation the rows of other parts for that input, where there is one."""
+    return _into(f"{node}.{port}")
+
+
+def ends_among(nodes: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """Those of the nodes that give operations rows of other parts, each with the operation and its input."""
+    ends = {n: n.removeprefix(_INTO).rsplit(".", 1) for n in nodes if n.startswith(_INTO)}
+    return {end: (node, int(port)) for end, (node, port) in ends.items()}
 
 
 def why_not_divided(sink: Sink) -> str | None:

@@ -40,6 +40,23 @@ def in_two_phases(plan: P, settings: Mapping[str, str]) -> P:
     return changed
 
 
+def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, LogicalPlan]]:
+    """Each operation of a plan, and the one in the plan with steps before exchanges (`in_two_phases`) that is the same or
+    takes its place."""
+    waiting = [(plan, split)]
+    seen: set[int] = set()
+    while waiting:
+        one, other = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one, other
+        below = other.inputs
+        if isinstance(other, GlobalAggregate) and not isinstance(one, GlobalAggregate):
+            below = other.input.inputs
+        waiting += zip(one.inputs, below, strict=True)
+
+
 def splits(node: GroupAggregate, strategy: str) -> bool:
     """Whether the aggregate has two steps where rows are exchanged."""
     if strategy == "ONE_PHASE" or isinstance(node, GlobalAggregate) or node.row_by_row or node.input.changes:

@@ -25,11 +25,8 @@ def _draw(body: Json) -> None:
         return
     draw_table(_HEADERS, [_row(item) for item in found])
     for item in found:
-        waiting = item["waiting"]
-        assert isinstance(waiting, list)
-        for said in (item["problem"], *waiting):
-            if said:
-                click.echo(f"instance {item['instance']} of {item['graph']}: {said}")
+        if item["problem"]:
+            click.echo(f"instance {item['instance']} of {item['graph']}: {item['problem']}")
 
 
 def _row(item: Json) -> tuple[object, ...]:

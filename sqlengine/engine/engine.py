@@ -26,7 +26,6 @@ from sqlengine.engine.changes import Outcome, Request
 from sqlengine.engine.changing import Changes
 from sqlengine.engine.dead_letters import Letter, Letters
 from sqlengine.engine.fleet import Fleet
-from sqlengine.engine.handovers import Handovers
 from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.moving import Moves
 from sqlengine.engine.replaying import MOST, Replayed, Replays
@@ -35,6 +34,7 @@ from sqlengine.engine.state_views import StateViews
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.functions.pool import POOL
+from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.running import GraphHost, RunningGraph
 from sqlengine.instances.children import Children
 from sqlengine.jobs.log import MAIN, Job, JobLog, JobState, JobVersion, Origin

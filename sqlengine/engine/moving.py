@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.engine.fleet import Fleet
-from sqlengine.engine.handovers import Handovers
 from sqlengine.executors.belongings import Belongings, capture, common_positions, obstacles
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import Positions, RunningSource
+from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.running import NotTogether, RunningGraph
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.log import Cause, Job, PendingChange

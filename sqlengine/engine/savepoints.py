@@ -17,7 +17,8 @@ from sqlengine.disk import Disk
 from sqlengine.engine.fleet import Fleet
 from sqlengine.executors import savepoint_files as files
 from sqlengine.executors.savepoint_files import FOLDERS, PATHS, Savepoint
-from sqlengine.executors.savepoints import About, Restoration, capture, restoration
+from sqlengine.executors.savepoints import About, Restoration, capture, restoration, savepoint_of_plan
+from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.log import Job, JobState
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
@@ -46,7 +47,9 @@ class Savepoints:
             raise JobError(f"job '{job.name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
         now = self._registry.clock()
         about = About(self._registry.version(job).sql, job.version, job.settings, now)
-        graph = self._fleet.here(job.name, "a savepoint")
+        graph = self._fleet.of(job.name)
+        if isinstance(graph, DividedGraph):
+            return self._take_of_parts(graph, job, about, folder, stop=stop)
         if stop:
             taken: list[Savepoint] = []
 
@@ -58,6 +61,18 @@ class Savepoints:
             return taken[0]
         savepoint, rows = graph.loop.call(lambda: capture(graph.runner, job.name, about))
         return files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
+
+    def _take_of_parts(
+        self, graph: DividedGraph, job: Job, about: About, folder: str | None, *, stop: bool
+    ) -> Savepoint:
+        """The parts stand still until it is written; it says nothing of them."""
+        plan = graph.plan_of(job.name)
+        with graph.gathering.standstill():
+            savepoint, rows = savepoint_of_plan(graph.has(job.name), plan.sinks, graph.executor.factory, about)
+            written = files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
+            if stop:
+                graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))
+        return written
 
     def restoration(self, name: str, plan: PlannedJob, path: str) -> Restoration:
         """What a job takes up that is started from a savepoint. JobError where it cannot be."""

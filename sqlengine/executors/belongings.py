@@ -4,10 +4,12 @@ have come. Everything is known by what it computes and not by its node: nodes ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
+from planner.division import INCOMING
 from planner.logical import Scan, Values
 from planner.merge import Graph
 from planner.physical import lower
@@ -15,6 +17,7 @@ from planner.takeover import name_of
 from sqlengine.executors.changes import Brought
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.unsent import Unsent
+from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable
 
 # Columns that say when something came, by the clock of the graph that it came to.
@@ -64,16 +67,24 @@ def capture(runner: GraphRunner, job: str) -> Belongings:
     )
 
 
-def bring(belongings: Belongings, graph: Graph, runner: GraphRunner, handover: str) -> Brought:
-    """The belongings for the job's nodes in `graph`: that to which the runner is to change, which has the job."""
+def bring(
+    belongings: Belongings,
+    graph: Graph,
+    runner: GraphRunner,
+    handover: str,
+    ends: Mapping[str, pa.Table] = MappingProxyType({}),
+) -> Brought:
+    """The belongings for the job's nodes in `graph`: that to which the runner is to change, which has the job. `ends`: tables
+    of nodes that only the plan of a part has."""
     mine = [graph.nodes[i] for i in graph.jobs[belongings.job]]
     fresh = {n.plan.digest: n.id for n in mine if n.id not in runner.executor.running}
     held = {key: rows for key, rows in belongings.tables.items() if key[0] in fresh}
     scans = {n.id: belongings.sources[n.plan.digest] for n in mine if isinstance(n.plan, Scan)}
     return Brought(
         handover,
-        {f"{fresh[digest]}@{graph.version}/{name}": rows for (digest, name), rows in held.items()},
-        {fresh[digest]: graph.version for digest, _ in held},
+        {f"{fresh[digest]}@{graph.version}/{name}": rows for (digest, name), rows in held.items()}
+        | {f"{end}@{graph.version}/{WATERMARKS}": rows for end, rows in ends.items()},
+        dict.fromkeys([*(fresh[digest] for digest, _ in held), *ends], graph.version),
         {name: source.positions for name, source in scans.items()},
         frozenset(name for name, source in scans.items() if source.ended),
         frozenset(n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given),
@@ -89,22 +100,31 @@ def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, d
 
 def obstacles(belongings: Belongings, graph: Graph, runner: GraphRunner) -> Iterator[str]:
     """Why the job cannot go on here between two epochs: what it shares with others must stand where the job stands.
-    `graph` as for `bring`."""
+    `graph` as for `bring`. In a part time is told of each shard; how far all of them are, others know, too."""
+    alone = INCOMING not in runner.inputs.running
     for node in (graph.nodes[i] for i in graph.jobs[belongings.job]):
         if node.id in runner.inputs.running:
             source, mine = runner.inputs.running[node.id], belongings.sources[node.plan.digest]
             if (source.positions, source.ended) != (mine.positions, mine.ended):
                 yield f"'{name_of(node.plan)}' is read to another position"
         for name, table in runner.executor.tables_of(node.id).items():
-            if not _same(table, belongings.tables.get((node.plan.digest, name))):
+            if not _same(table, belongings.tables.get((node.plan.digest, name)), alone):
                 yield f"'{name_of(node.plan)}' has come to another time"
 
 
-def _same(table: KeyedTable, rows: pa.Table | None) -> bool:
+def _same(table: KeyedTable, rows: pa.Table | None, alone: bool) -> bool:
     """Whether a table that jobs share holds what the job brings. When a shard spoke last each graph knows by its own
     clock: that is no difference."""
     if rows is None:
         return False
     names = [c for c in rows.column_names if c not in _BY_THE_CLOCK]
-    here = table.dump().select(names)
-    return sorted(map(repr, here.to_pylist())) == sorted(map(repr, rows.select(names).to_pylist()))
+    here, brought = (t.select(names).to_pylist() for t in (table.dump(), rows))
+    if not alone:
+        here, brought = ([r for r in rows if r.get("shard") is not None] for rows in (here, brought))
+    return sorted(map(repr, here)) == sorted(map(repr, brought))
+
+
+def renamed(belongings: Belongings, names: Mapping[str, str]) -> Belongings:
+    """The same with other digests of its operations."""
+    tables = {(names.get(digest, digest), name): rows for (digest, name), rows in belongings.tables.items()}
+    return replace(belongings, tables=tables)

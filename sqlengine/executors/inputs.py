@@ -72,6 +72,12 @@ class Inputs:
         self.unstarted = {v for v in self.unstarted if v in plan.nodes}
         self.unstarted |= {v for v in fresh if isinstance(plan.nodes[v].plan, Values)}
 
+    def hold(self, bounds: Positions) -> None:
+        """Reads sources no further than to `bounds`, or than they are read where there are none; what other parts send is
+        read on."""
+        held = {name: source for name, source in self.running.items() if name != INCOMING}
+        self.bounds = {name: {**s.positions, **_known(bounds.get(name, {}), s)} for name, s in held.items()}
+
     def reached(self, positions: Positions) -> bool:
         """Whether these sources are read exactly so far."""
         return all(name in self.running and self.running[name].positions == at for name, at in positions.items())
@@ -88,12 +94,9 @@ class Inputs:
             except SqlError as error:
                 self.lost[name] = error
 
-    def poll(self, max_rows: int, *, sent_alone: bool = False) -> Polled:
-        """What there is to read, and the shards that have appeared, each with the id of its scan; with `sent_alone` nothing
-        but what other parts send. Tables that are looked up are read alone until they have nothing more to give for the
-        first time."""
-        if sent_alone:
-            return self._poll([INCOMING], max_rows)
+    def poll(self, max_rows: int) -> Polled:
+        """What there is to read, and the shards that have appeared, each with the id of its scan. Tables that are looked
+        up are read alone until they have nothing more to give for the first time."""
         self._renew()
         if self._first:
             found = self._poll(sorted(self._first), max_rows)
@@ -170,6 +173,11 @@ class Inputs:
     def close(self) -> None:
         for source in self.running.values():
             source.source.close()
+
+
+def _known(offsets: Mapping[str, int], running: RunningSource) -> dict[str, int]:
+    """Those of shards that are read here."""
+    return {shard: at for shard, at in offsets.items() if shard in running.positions}
 
 
 def _end(running: RunningSource, shard: str) -> int:

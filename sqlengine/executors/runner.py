@@ -41,8 +41,7 @@ class Limits:
 
 class GraphRunner:
     """`name` is the graph's id: epochs are numbered for it, and sinks know it as their writer. `log_offset` is behind the
-    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the versions that run;
-    `waits_for`: parts that have so many bytes of this one to read that it reads no sources for now."""
+    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the versions that run."""
 
     def __init__(
         self,
@@ -80,8 +79,7 @@ class GraphRunner:
             Answers(environment.broker if log.whole else None, name),
             None if portion is None else portion.shuffle.sink,
         )
-        self.broken = False
-        self.waits_for: Mapping[int, int] = {}
+        self.broken = self.held = False
         self._clock = environment.clock
         self._limits = limits
         self._seed = seed
@@ -159,8 +157,10 @@ class GraphRunner:
             self.inputs.unstarted -= brought.given
             for name in brought.ended & change.sources.keys():
                 self.inputs.running[name].ended = True
-        begins = position is None or not position.epoch  # from a savepoint: watermarks may begin anew
-        for name in self._unacquainted(change) if begins and brought is None else ():
+        if self.held:
+            self.inputs.hold({})
+        alone = self._portion is None  # others must hear how far the time is of what is brought
+        for name in self._unacquainted(change) if position is None and (brought is None or not alone) else ():
             self._times.introduce(name)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
@@ -189,10 +189,9 @@ class GraphRunner:
         self.outputs.roll()
         if self._guard is not None:
             self._guard.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
-        self.waits_for = {} if self._portion is None else self._portion.shuffle.unread.behind()
-        chunks, opened = self.inputs.poll(self._limits.rows_per_read, sent_alone=bool(self.waits_for))
+        chunks, opened = self.inputs.poll(self._limits.rows_per_read)
         ended = self.inputs.ended(chunks)
-        tick = not self.waits_for and self._timer_is_due()  # sources that are not read are not silent
+        tick = self._timer_is_due()
         if not chunks and not opened and not ended and not tick:
             self._raise()
             self.checkpoint_when_due()
@@ -220,6 +219,25 @@ class GraphRunner:
             return self.inputs.reached(positions)
         finally:
             self.inputs.bounds = {}
+
+    def hold(self, bounds: Positions) -> None:
+        """Until `go_on` sources are read to these offsets and no further, or not at all, and nothing happens by the clock:
+        what is on its way between parts comes to its end."""
+        self.held = True
+        self.inputs.hold(bounds)
+
+    def go_on(self) -> None:
+        """What was held goes on."""
+        self.held = False
+        self.inputs.bounds = {}
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is held, has done all that it can do of itself, and all output is out."""
+        if not self.held or self.inputs.unstarted or not self.inputs.reached(self.inputs.bounds):
+            return False
+        self.complete()
+        return True
 
     def replay(self, replay: Replay) -> None:
         """One epoch of records that dead letters hold, for the job of these and no other (in the graph's thread)."""
@@ -311,7 +329,7 @@ class GraphRunner:
 
     def _timer_is_due(self) -> bool:
         """Whether an operator waits for a processing time that has come."""
-        timer = self.executor.timer()
+        timer = None if self.held else self.executor.timer()
         return timer is not None and timer <= self._clock()
 
     def _raise(self) -> None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from parser.errors import JobError
-from planner.logical import LogicalPlan, Scan, Sink, Stateful, Values
-from planner.merge import Graph, GraphNode, merge
+from planner.logical import LogicalPlan, Scan, Sink, Values
+from planner.merge import Graph, merge
 from planner.physical import PhysicalNode, lower
 from planner.rule_sets import RulesPlan
 from planner.scalar import digest_of
 from planner.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
 from sqlengine.disk import Disk
+from sqlengine.executors.belongings import Belongings
+from sqlengine.executors.belongings import capture as belongings_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import Position
 from sqlengine.executors.layouts import difference, layouts_of
 from sqlengine.executors.letters import stored
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.savepoint_files import (
+    Rows,
     SavedOperation,
     SavedSource,
     SavedTable,
@@ -41,43 +44,56 @@ class About:
     now_ms: int
 
 
-def capture(runner: GraphRunner, job: str, about: About) -> tuple[Savepoint, dict[tuple[int, str], pa.Table]]:
+def capture(runner: GraphRunner, job: str, about: About) -> tuple[Savepoint, Rows]:
     """The job as it is behind the epoch that ran last, with copies of its rows (in the graph's thread). All output of
     that epoch is out."""
     runner.complete()
-    nodes = [runner.graph.nodes[i] for i in runner.graph.jobs[job]]
+    return savepoint_of(belongings_of(runner, job), runner.graph, runner.executor.layouts, about)
+
+
+def savepoint_of_plan(
+    has: Belongings, sinks: Sequence[Sink], factory: OperatorFactory, about: About
+) -> tuple[Savepoint, Rows]:
+    """The same of what a job of these plans has, wherever it runs."""
+    graph = merge(Graph(), {has.job: sinks})
+    layouts = {n.id: layouts_of(n, factory) for n in _operators(graph)}
+    return savepoint_of(has, graph, lambda node: layouts.get(node, {}), about)
+
+
+def savepoint_of(
+    has: Belongings, graph: Graph, layouts: Callable[[str], Mapping[str, str]], about: About
+) -> tuple[Savepoint, Rows]:
+    """What a job has as a savepoint. `layouts`: those of the tables of a node, by their names."""
+    nodes = [graph.nodes[i] for i in graph.jobs[has.job]]
     operations: list[SavedOperation] = []
     rows: dict[tuple[int, str], pa.Table] = {}
     for node in nodes:
-        tables = runner.executor.tables_of(node.id)
+        tables = {name: has.tables[node.plan.digest, name] for name in layouts(node.id)}
         if tables:
-            saved = tuple(SavedTable(name, t.layout, len(t)) for name, t in tables.items())
-            rows |= {(len(operations), name): t.dump() for name, t in tables.items()}
+            saved = tuple(SavedTable(n, layouts(node.id)[n], t.num_rows) for n, t in tables.items())
+            rows |= {(len(operations), name): table for name, table in tables.items()}
             operation = operation_of(node.plan, node.id, node.plan.digest)
             operations.append(SavedOperation(operation, node.plan.stateful, saved))
     savepoint = Savepoint(
-        job=job,
+        job=has.job,
         version=about.version,
         sql=about.sql,
         fingerprint=digest_of(*(n.plan.digest for n in nodes if isinstance(n.plan, Sink))),
-        graph=runner.name,
-        epoch=runner.epoch,
+        graph=has.graph,
+        epoch=has.epoch,
         created_ms=about.now_ms,
-        sources=tuple(_saved_source(runner, n) for n in nodes if isinstance(n.plan, Scan)),
+        sources=tuple(_saved_source(n.plan, has) for n in nodes if isinstance(n.plan, Scan)),
         operations=tuple(operations),
-        constants=tuple(
-            n.plan.digest for n in nodes if isinstance(n.plan, Values) and n.id not in runner.inputs.unstarted
-        ),
+        constants=tuple(has.given),
         settings=dict(about.settings),
     )
     return savepoint, rows
 
 
-def _saved_source(runner: GraphRunner, node: GraphNode) -> SavedSource:
-    assert isinstance(node.plan, Scan)
-    source, table = runner.inputs.running[node.id], node.plan.table
+def _saved_source(scan: Scan, has: Belongings) -> SavedSource:
+    source, table = has.sources[scan.digest], scan.table
     place = stored(table.options)
-    return SavedSource(node.plan.digest, table.display, table.connector, place, dict(source.positions), source.ended)
+    return SavedSource(scan.digest, table.display, table.connector, place, dict(source.positions), source.ended)
 
 
 @dataclass(frozen=True)
@@ -146,22 +162,17 @@ def _operators(graph: Graph) -> Iterator[PhysicalNode]:
 def _decisions(
     savepoint: Savepoint, graph: Graph, layouts: Mapping[str, Mapping[str, str]], policy: Policy
 ) -> Iterator[Decision]:
-    """Those for the job's state, and those for how far the time is, which `reset` does not touch: as in Flink it begins
-    anew, but where it says which rows are late."""
+    """Those for the job's state, and those for how far the time is, which `reset` does not touch."""
     held = {o.operation.id: {t.name: t.layout for t in o.tables} for o in savepoint.operations}
 
     def obstacle(source: Operation, wanted: Operation) -> str | None:
         return difference(held[source.id], layouts[wanted.id])
 
     for own in (True, False):
-        old = [o.operation for o in savepoint.operations if o.job_state is own] if own or _judges(graph) else []
+        old = [o.operation for o in savepoint.operations if o.job_state is own]
         nodes = [n for n in graph.in_order if n.id in layouts and n.plan.stateful is own]
         new = [operation_of(n.plan, n.id, n.plan.digest) for n in nodes]
         yield from decide(old, new, Policy.AUTO if policy is Policy.RESET and not own else policy, obstacle)
-
-
-def _judges(graph: Graph) -> bool:
-    return any(isinstance(n.plan, Stateful) and n.plan.drops_late for n in graph.in_order)
 
 
 def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:

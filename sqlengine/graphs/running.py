@@ -28,6 +28,7 @@ from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.recovery import recovering, repeat, restore, settle
 from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.shares import times_at_ends
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.takeover import Takeover, take_over
@@ -227,7 +228,17 @@ class RunningGraph:
     ) -> GraphChange:
         self._remember(handover)
         change = self.runner.prepare(merge(graph, {n: p.sinks for n, p in plans.items()}), jobs)
-        return replace(change, brought=bring(belongings, change.graph, self.runner, handover))
+        ends = times_at_ends(belongings, change.graph, change.prepared.operators)
+        return replace(change, brought=bring(belongings, change.graph, self.runner, handover, ends))
+
+    def require_fit(self, change: GraphChange, handover: str) -> None:
+        """NotTogether where the job that brings this does not fit in between two epochs now."""
+        belongings = self._host.belongings(handover)
+        why_not = (
+            next(obstacles(belongings, change.graph, self.runner), None) if belongings is not None else "it is gone"
+        )
+        if why_not is not None:
+            raise NotTogether(", ".join(change.jobs), self.name, why_not)
 
     def prepare_taking(self, plan: PlannedJob, version: int) -> GraphChange:
         """Makes a change ready that brings a job from another graph; what it brings is still to come."""

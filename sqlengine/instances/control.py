@@ -21,12 +21,14 @@ _REPORTS_BYTES = 8 << 20
 
 
 class Prepare(msgspec.Struct, frozen=True, tag=True):
-    """The change to `version` of the graph: the job versions that come (0: the job goes), and jobs that take up the state
-    of another name (new to old). Its number is its offset."""
+    """The change to `version` of the graph: the job versions that come (0: the job goes), jobs that take up the state
+    of another name (new to old), and where what the one job has is written down that comes from another graph. Its number
+    is its offset."""
 
     version: int
     jobs: dict[str, int]
     renamed: dict[str, str] = {}
+    handover: str = ""
     format: int = FORMAT
 
 
@@ -37,6 +39,7 @@ class Switch(msgspec.Struct, frozen=True, tag=True):
     jobs: dict[str, int]
     renamed: dict[str, str] = {}
     starts: dict[str, dict[str, int]] = {}
+    handover: str = ""
     format: int = FORMAT
 
 
@@ -47,7 +50,29 @@ class GiveUp(msgspec.Struct, frozen=True, tag=True):
     format: int = FORMAT
 
 
-Control: TypeAlias = Prepare | Switch | GiveUp
+class Hold(msgspec.Struct, frozen=True, tag=True):
+    """All parts read their sources up to `bounds` (offsets by source and shard) and no further, or not at all, until `Go`:
+    nothing is on its way between them then."""
+
+    bounds: dict[str, dict[str, int]] = {}
+    format: int = FORMAT
+
+
+class Fetch(msgspec.Struct, frozen=True, tag=True):
+    """All parts, which are held, write down what they have of a job."""
+
+    job: str
+    format: int = FORMAT
+
+
+class Go(msgspec.Struct, frozen=True, tag=True):
+    """What was held goes on."""
+
+    format: int = FORMAT
+
+
+Held: TypeAlias = Hold | Fetch | Go
+Control: TypeAlias = Prepare | Switch | GiveUp | Held
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -66,6 +91,19 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
     problem: Problem | None = None
 
 
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """A part has done what the entry of that number asks of it: it stands, having read what others send up to `at` and its
+    sources up to `positions`; or what it has of the job is written down as `piece`. `problem`: why it cannot."""
+
+    instance: str
+    number: int
+    part: int
+    at: int = 0
+    positions: dict[str, dict[str, int]] = {}
+    piece: str = ""
+    problem: Problem | None = None
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """Jobs are at fault in an instance. It is told again and again until they are gone."""
 
@@ -77,12 +115,11 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 @dataclass(frozen=True)
 class PartReport:
     """A part as its instance sees it: the version of its graph, its last epoch, and how far it has read each shard of each
-    topic (the least of several readers); `waits_for`: parts with so many bytes of this one to read that it reads no more."""
+    topic (the least of several readers)."""
 
     version: int
     epoch: int
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
-    waits_for: dict[int, int] = field(default_factory=dict)
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
@@ -103,7 +140,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     problem: str | None = None
 
 
-Told: TypeAlias = Answer | Failed | Report
+Told: TypeAlias = Answer | Done | Failed | Report
 
 _CONTROL: msgspec.json.Decoder[Control] = msgspec.json.Decoder(Control)
 _TOLD: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)

@@ -13,7 +13,19 @@ from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
 from sqlengine.executors.recovery import recovering
-from sqlengine.instances.control import Answer, Control, ControlLog, GiveUp, Prepare, Problem, Switch
+from sqlengine.instances.control import (
+    Answer,
+    Control,
+    ControlLog,
+    Fetch,
+    GiveUp,
+    Go,
+    Hold,
+    Prepare,
+    Problem,
+    Switch,
+)
+from sqlengine.instances.holding import Holding
 from sqlengine.parts.part import Part
 
 log = logging.getLogger("sqlengine")
@@ -40,6 +52,7 @@ class Following:
         line: Executor,
         refresh: Callable[[], None],
         answer: Callable[[Answer], None],
+        holding: Holding,
     ) -> None:
         self.version = 0
         self._name = name
@@ -47,6 +60,7 @@ class Following:
         self._line = line
         self._refresh = refresh
         self._answer = answer
+        self._holding = holding
         self._pending: Pending | None = None
         self._next = 0
         waiting: tuple[int, Prepare] | None = None
@@ -54,6 +68,8 @@ class Following:
             self._next = offset + 1
             waiting = (offset, entry) if isinstance(entry, Prepare) else None
             self.version = entry.version if isinstance(entry, Switch) else self.version
+            if isinstance(entry, Hold | Fetch | Go):
+                holding.obey(offset, entry, {})
         if waiting is not None:
             self._obey(*waiting, {})
 
@@ -61,6 +77,7 @@ class Following:
         """Makes the switches that a part which is opened has not made."""
         for entry in self._control.switches(part.runner.graph.version, self.version):
             self._switch(part, entry, None)
+        self._holding.take_up(part)
 
     def listen(self, parts: Mapping[int, Part]) -> None:
         """Does what the leader has decided since."""
@@ -85,6 +102,8 @@ class Following:
                 self.give_up()
             case Switch():
                 self._switch_all(entry, parts)
+            case Hold() | Fetch() | Go():
+                self._holding.obey(offset, entry, parts)
 
     def _prepare(self, number: int, entry: Prepare, parts: Mapping[int, Part]) -> Made:
         """A part that comes after this prepares when it switches."""
@@ -132,12 +151,13 @@ class Following:
             self._refresh()
             with recovering(part.runner):
                 change = _change(part, entry)
-        part.switch(replace(change, starts=entry.starts))
+        brought = {} if change.brought is None else change.brought.positions
+        part.switch(replace(change, starts={**entry.starts, **brought}))
 
 
 def _change(part: Part, entry: Prepare | Switch) -> GraphChange:
     """The change for one part, made ready."""
-    told = Change(entry.version, entry.jobs, {}, entry.renamed)
+    told = Change(entry.version, entry.jobs, {}, entry.renamed, entry.handover)
     return part.graph.change_again(part.runner.graph, told)
 
 
@@ -148,4 +168,10 @@ def _whole(part: Part, entry: Prepare) -> GraphChange:
         if version and not change.jobs.get(name):
             change.abandon()
             raise part.graph.lost[name]
+    if entry.handover:
+        try:
+            part.graph.require_fit(change, entry.handover)
+        except SqlError:
+            change.abandon()
+            raise
     return change

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from sqlengine.instances.control import Answer, PartReport, Problem, Report
+from sqlengine.instances.control import Answer, Done, PartReport, Problem, Report
 
 # Who does anything reports every second.
 _FRESH_MS = 3000
@@ -30,6 +30,7 @@ class Heard:
     def __init__(self) -> None:
         self._lock = threading.Condition()
         self._answers: dict[int, dict[str, Problem | None]] = {}
+        self._done: dict[int, dict[int, Done]] = {}
         self._latest: dict[str, Report] = {}
         self._rates: dict[str, float] = {}
         self._before: list[Report] = []
@@ -57,6 +58,19 @@ class Heard:
         with self._lock:
             self._lock.wait(timeout_s)
             return dict(self._answers.get(number, {}))
+
+    def did(self, done: Done) -> None:
+        with self._lock:
+            for old in [n for n in self._done if n < done.number]:
+                del self._done[old]
+            self._done.setdefault(done.number, {})[done.part] = done
+            self._lock.notify_all()
+
+    def done(self, number: int, timeout_s: float) -> dict[int, Done]:
+        """What parts have done so far of what an entry asks; waits for the next one at most so long."""
+        with self._lock:
+            self._lock.wait(timeout_s)
+            return dict(self._done.get(number, {}))
 
     def latest(self) -> dict[str, Report]:
         """The last report of each instance."""

@@ -14,10 +14,12 @@ from sqlengine.broker.remote import RemoteBroker, Transport
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
+from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.running import GraphHost
 from sqlengine.instances.control import ControlLog, Failed, PartReport, Reports, Told
 from sqlengine.instances.counting import Count, described
 from sqlengine.instances.following import Following
+from sqlengine.instances.holding import Holding
 from sqlengine.instances.member import Member
 from sqlengine.instances.owned import OwnedParts
 from sqlengine.jobs.planning import PlannedJob
@@ -64,9 +66,10 @@ class Instance:
         self._registry = Registry(broker, config, machine)
         self._reports = Reports(broker, place.graph)
         self._line = machine.threads.line("changes")
+        handovers = Handovers(broker, machine.clock, sync=config.fsync == "interval")
         self._host = GraphHost(
             config, machine, self._broker, factory, stores, self._registry.fails_on_error, self._failed, self._line.submit,
-            self._registry.memory,
+            self._registry.memory, handovers.get,
         )  # fmt: skip
         self._known: dict[str, tuple[int, PlannedJob]] = {}
         self._told: dict[frozenset[str], int] = {}
@@ -74,8 +77,10 @@ class Instance:
         self._news: tuple[Count, Mapping[int, PartReport], str | None] | None = None
         self._news_at = 0
         POOL.join(self, self._on_broken_function)
+        self._holding = Holding(place.name, handovers, self._tell)
+        control = ControlLog(self._broker, place.graph)
         self._following = Following(
-            place.name, ControlLog(self._broker, place.graph), self._line, self._registry.log.refresh, self._tell
+            place.name, control, self._line, self._registry.log.refresh, self._tell, self._holding
         )
         group = parts_topic(place.graph)
         self._count = broker.topic(group).shards
@@ -99,6 +104,7 @@ class Instance:
         self._following.listen(self._owned.parts)
         self._owned.reopen_those_before(self._following.version)
         busy = self._owned.step()
+        self._holding.attend(self._owned.parts)
         if self._clock() - self._looked >= REPORT_MS:
             self._report()
         return busy

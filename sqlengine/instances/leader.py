@@ -22,13 +22,18 @@ from planner.merge import Graph
 from sqlengine.broker.errors import BrokerError, TopicNotFound
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.shuffle import shuffle_topic
+from sqlengine.executors.belongings import Belongings
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
+from sqlengine.executors.shares import together
+from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph
 from sqlengine.graphs.takeover import Takeover
 from sqlengine.instances.control import (
+    Answer,
     ControlLog,
+    Done,
     Failed,
     GiveUp,
     Prepare,
@@ -37,10 +42,11 @@ from sqlengine.instances.control import (
     Reports,
     Switch,
 )
+from sqlengine.instances.gathering import Gathering
 from sqlengine.instances.heard import Heard
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.parts.log import create_parts
-from sqlengine.parts.part import in_parts
+from sqlengine.parts.part import in_parts, named_as_written
 from sqlengine.parts.stores import check_stores, remove_stores
 
 log = logging.getLogger("sqlengine")
@@ -66,6 +72,9 @@ class DividedGraph(RunningGraph):
         self._reports = Reports(host.broker, name)
         self._broker = host.broker
         self._behind = False
+        self._written = plan_of
+        self.gathering = Gathering(self, host.broker, lambda: Handovers(host.broker, host.machine.clock))
+        self.gathering.settle()
         for member in self.members():  # of the server's former life, with which they died
             host.broker.leave(self.group, member)
 
@@ -91,21 +100,24 @@ class DividedGraph(RunningGraph):
         return super().plan_change(graph, {n: in_parts(p, self.parts) for n, p in plans.items()}, jobs, renamed)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
-        """Has all instances prepare the change, and then makes it. Raises what keeps one of them from it; nothing has
-        changed then."""
-        if first is not None:
-            change.abandon()
-            raise JobError(f"a savepoint of a job in the divided graph '{self.name}' is not possible")
+        """Has all instances prepare the change, does something `first`, and then makes it. Raises what keeps one of them
+        from it; nothing has changed then."""
+        self.hand_over(change, "", first)
+
+    def hand_over(self, change: GraphChange, handover: str, first: Callable[[], None] | None = None) -> None:
+        """The same; what a job has that comes from another graph is written down under that name."""
         version, jobs, renamed = change.graph.version, dict(change.jobs), dict(change.renamed)
-        number = self.control.append(Prepare(version, jobs, renamed), self._now())
+        number = self.control.append(Prepare(version, jobs, renamed, handover), self.now())
         try:
             self._agree(number)
+            if first is not None:
+                first()
             starts = {name: source.begin() for name, source in change.sources.items()}
-            self.control.append(Switch(version, jobs, renamed, starts), self._now())
+            self.control.append(Switch(version, jobs, renamed, starts, handover), self.now())
         except BaseException:
             change.abandon()
             with suppress(BrokerError):  # a full disk: the next change takes its place
-                self.control.append(GiveUp(version), self._now())
+                self.control.append(GiveUp(version), self.now())
             raise
         try:
             super().switch(replace(change, starts=starts))
@@ -146,6 +158,19 @@ class DividedGraph(RunningGraph):
                 self._behind = True
                 raise
 
+    # ---- what jobs have ----------------------------------------------------------------------------------------
+
+    def plan_of(self, job: str) -> PlannedJob:
+        """A job that runs, as it is written: without what parts need."""
+        plan = self._written({job: self.runner.jobs[job]})[job]
+        if isinstance(plan, SqlError):
+            raise plan
+        return plan
+
+    def has(self, job: str) -> Belongings:
+        """What a job has in all parts, at a standstill, as a graph has it that is not divided."""
+        return named_as_written(together(self.gathering.pieces(job), self.runner.graph), self.plan_of(job), self.parts)
+
     # ---- what instances tell -----------------------------------------------------------------------------------
 
     def owned(self) -> dict[str, tuple[int, ...]]:
@@ -177,7 +202,9 @@ class DividedGraph(RunningGraph):
                     self.heard.take(entry)
                 case Failed(jobs=jobs, reason=reason):
                     self._host.on_failure(frozenset(jobs) & self.runner.jobs.keys(), reason)
-                case _:
+                case Done():
+                    self.heard.did(entry)
+                case Answer():
                     self.heard.answered(entry)
         if told:
             self._count()
@@ -210,8 +237,13 @@ class DividedGraph(RunningGraph):
     def rows_by_job(self) -> Counter[str]:
         return self.heard.totals().jobs
 
-    def _now(self) -> int:
+    def now(self) -> int:
         return self._host.machine.clock()
+
+    def attend(self) -> None:
+        """Hears what instances tell where the graph's loop does not run."""
+        if not self.loop.running:
+            self.listen()
 
 
 class _Listening(GraphLoop):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,8 @@ from sqlengine.state.table import KeyedTable
 _NUMBER = BIGINT.with_nullable(False)
 _KEYS = Schema.of(port=INT)
 _VALUES = Schema.of(watermark=_NUMBER, idle=_NUMBER)
-_ALL = -1  # the key of what all inputs have reached together
+WATERMARKS: Final = "watermarks"  # the name of the table
+ALL: Final = -1  # the key of what all inputs have reached together
 
 
 class PortTimes:
@@ -23,9 +25,9 @@ class PortTimes:
     is one table."""
 
     def __init__(self, context: Context, inputs: int) -> None:
-        self._table: KeyedTable = context.table("watermarks", _KEYS, _VALUES, None)
+        self._table: KeyedTable = context.table(WATERMARKS, _KEYS, _VALUES, None)
         self._slots = [self._slot(port) for port in range(inputs)]
-        self._all = self._slot(_ALL)
+        self._all = self._slot(ALL)
 
     def _slot(self, port: int) -> int:
         slots, new = self._table.slots_for([pa.array([port], pa.int32())], 1)
@@ -67,3 +69,11 @@ class PortTimes:
         if columns["watermark"][slot] != watermark or columns["idle"][slot] != idle:
             columns["watermark"][slot], columns["idle"][slot] = watermark, idle
             self._table.mark(np.array([slot]))
+
+
+def reached(watermark: int) -> pa.Table:
+    """The table of an operator whose inputs have reached that together, and none of which has said anything since."""
+    table = KeyedTable(WATERMARKS, _KEYS, _VALUES, None)
+    slots, _ = table.slots_for([pa.array([ALL], pa.int32())], 1)
+    table.columns["watermark"][slots] = watermark
+    return table.dump()

@@ -7,18 +7,21 @@ next one as any graph is."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from parser.errors import SqlError
 from planner.division import Share
+from planner.logical import LogicalPlan
 from planner.merge import Graph
-from planner.two_phases import in_two_phases
+from planner.two_phases import in_two_phases, twins
 from sqlengine.broker.errors import Fenced
 from sqlengine.connectors.shuffle import Shuffle
+from sqlengine.executors.belongings import Belongings, renamed
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.shares import share_of
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.jobs.planning import PlannedJob
@@ -34,6 +37,21 @@ def in_parts(plan: PlannedJob, parts: int) -> PlannedJob:
     if parts == 1:
         return plan
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
+
+
+def named_in_parts(belongings: Belongings, plan: PlannedJob, parts: int) -> Belongings:
+    """What a job has, by the names that its operations have in parts."""
+    return renamed(belongings, {one.digest: other.digest for one, other in _pairs(plan, parts)})
+
+
+def named_as_written(belongings: Belongings, plan: PlannedJob, parts: int) -> Belongings:
+    """The same by the names that they have in a graph that is not divided."""
+    return renamed(belongings, {other.digest: one.digest for one, other in _pairs(plan, parts)})
+
+
+def _pairs(plan: PlannedJob, parts: int) -> Iterator[tuple[LogicalPlan, LogicalPlan]]:
+    for sink, divided in zip(plan.sinks, in_parts(plan, parts).sinks, strict=True):
+        yield from twins(sink, divided)
 
 
 class Part:
@@ -110,6 +128,12 @@ def open_part(
     def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
         return {n: in_parts(p, parts) if isinstance(p, PlannedJob) else p for n, p in plan_of(jobs).items()}
 
-    part = Part(name, share, open_graph(name, host, plans, without, portion), epochs)
+    def belongings(handover: str) -> Belongings | None:
+        whole = host.belongings(handover)
+        plan = None if whole is None else plan_of({whole.job: whole.version})[whole.job]
+        return share_of(named_in_parts(whole, plan, parts), share) if whole and isinstance(plan, PlannedJob) else None
+
+    part_host = replace(host, belongings=belongings)
+    part = Part(name, share, open_graph(name, part_host, plans, without, portion), epochs)
     log.info("%s: NewSplit, goes on behind epoch %d", name, part.runner.epoch)
     return part

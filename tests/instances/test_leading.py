@@ -3,103 +3,17 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from parser.errors import JobError, ServiceError, SqlError
-from sqlengine.broker.wire import answer
 from sqlengine.config import Config
-from sqlengine.engine import Engine
-from sqlengine.executors.build import OperatorFactory
+from sqlengine.engine.engine import Engine
 from sqlengine.instances.control import GiveUp, Prepare, Switch
-from sqlengine.instances.instance import Instance, Place
-from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.log import JobState
-from sqlengine.machine import THIS
+from tests.instances.led import ALL, SHARED, Led, led
 from tests.support import eventually
-
-TABLES = """
-CREATE TABLE events (id BIGINT, word STRING)
-WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
-CREATE TABLE found (id BIGINT, word STRING)
-WITH ('connector' = 'topic', 'topic' = 'found', 'format' = 'json');
-CREATE TABLE kept (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{folder}/kept', 'format' = 'csv')
-"""
-ALL = "INSERT INTO found SELECT id, word FROM events"
-SHARED = "shared"
-
-
-class Led:
-    """An engine that leads, and instances that are threads of this process."""
-
-    def __init__(self, data: Path, parts: int = 2) -> None:
-        self.config = Config(data=data, instances=1, parts=parts, session_ms=1000)
-        self.engine = Engine(self.config)
-        for graph in self.engine.fleet.graphs.values():  # and not the processes
-            graph.loop.start()
-        self._stopping: dict[str, threading.Event] = {}
-        self._threads: dict[str, threading.Thread] = {}
-
-    @property
-    def graph(self) -> DividedGraph:
-        graph = self.engine.fleet.graphs[SHARED]
-        assert isinstance(graph, DividedGraph)
-        return graph
-
-    def start(self, name: str, config: Config | None = None) -> None:
-        config = config or self.config
-        stores = THIS.stores(self.config.data / "parts")
-        place = Place(name, SHARED, self.config.session_ms)
-
-        def ask(question: bytes, again: bool) -> bytes:
-            return answer(self.engine.broker, question)
-
-        instance = Instance(place, ask, config, THIS, OperatorFactory(config.rules), stores)
-        stopping = self._stopping[name] = threading.Event()
-        self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
-        self._threads[name].start()
-        eventually(lambda: name in self.graph.owned())
-
-    def stop(self, name: str) -> None:
-        self._stopping.pop(name).set()
-        self._threads.pop(name).join()
-
-    def close(self) -> None:
-        for name in list(self._threads):
-            self.stop(name)
-        self.engine.close()
-
-    def prepare(self, folder: Path) -> None:
-        self.engine.broker.create_topic("events", 2)
-        self.engine.submit("tables", TABLES.format(folder=folder))
-
-    def write(self, *numbers: int) -> None:
-        for n in numbers:
-            row = json.dumps({"id": n, "word": f"w{n}"}).encode()
-            self.engine.broker.append("events", n % 2, [row], timestamp_ms=n)
-
-    def found(self) -> list[int]:
-        records = self.engine.broker.read("found", 0, 0)
-        return sorted(json.loads(v)["id"] for v in records.values.to_pylist()) if records is not None else []
-
-    def entries(self) -> list[type]:
-        return [type(entry) for _, entry in self.graph.control.read()]
-
-
-@contextmanager
-def led(folder: Path, *instances: str) -> Iterator[Led]:
-    held = Led(folder / "data")
-    try:
-        held.prepare(folder)
-        for name in instances:
-            held.start(name)
-        yield held
-    finally:
-        held.close()
 
 
 def test_a_change_is_made_by_all_and_reads_from_where_it_was_made(tmp_path: Path) -> None:
@@ -198,8 +112,6 @@ def test_what_cannot_run_in_parts_says_so(tmp_path: Path) -> None:
         assert "table 'kept' is written by connector 'filesystem'" in group.engine.explain("file")
         with pytest.raises(JobError, match="runs in parts, and this text cannot"):
             group.engine.submit("all", "INSERT INTO kept SELECT id FROM events")
-        with pytest.raises(JobError, match="a savepoint is not possible: job 'all' runs in instances"):
-            group.engine.save_job("all")
         with pytest.raises(JobError, match="a look at its state is not possible"):
             group.engine.state.operations("all")
     with pytest.raises(ServiceError, match="'shared' is divided, and there are no instances"):

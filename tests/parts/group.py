@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -15,7 +15,9 @@ from planner.settings import MINI_BATCH
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.ownership import Fence
 from sqlengine.config import Checkpoints, Config
+from sqlengine.executors.belongings import Belongings
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.epochs import Change
 from sqlengine.executors.footprint import MemoryLimits
 from sqlengine.graphs.running import GraphHost, RunningGraph, open_graph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
@@ -53,7 +55,7 @@ class Stores:
 
 @dataclass
 class Group:
-    """The parts of the graph `g`. `jobs` are the versions of jobs as they were planned."""
+    """The parts of a graph. `jobs` are the versions of jobs as they were planned."""
 
     broker: EmbeddedBroker
     parts: int = 3
@@ -65,6 +67,8 @@ class Group:
     steps: int = 0
     threads: Threads = THREADS
     checkpoints: Checkpoints = "rocksdb"
+    graph: str = "g"
+    handovers: dict[str, Belongings] = field(default_factory=dict)
 
     def host(self) -> GraphHost:
         config = Config(
@@ -87,6 +91,7 @@ class Group:
             on_failure,
             lambda work, *rest: work(*rest),
             MemoryLimits(),
+            self.handovers.get,
         )
 
     def plan_of(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
@@ -97,7 +102,7 @@ class Group:
             self.open_part(index, fence)
 
     def open_part(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Part:
-        part = open_part("g", index, self.parts, self.host(), self.plan_of, fence)
+        part = open_part(self.graph, index, self.parts, self.host(), self.plan_of, fence)
         self.open[index] = part
         return part
 
@@ -105,6 +110,17 @@ class Group:
         """Every part makes the change ready, then each switches; `among` comes between two of them."""
         self.plans[job.name, version] = job
         self._change({job.name: job}, {job.name: version}, among)
+
+    def take(self, job: PlannedJob, handover: str) -> None:
+        """Every part takes up its share of what a job has."""
+        self.plans[job.name, 1] = job
+        for part in self.open.values():
+            graph = part.runner.graph
+            told = Change(graph.version + 1, {job.name: 1}, {}, {}, handover)
+            change = part.graph.change_again(graph, told)
+            part.graph.require_fit(change, handover)
+            assert change.brought is not None
+            part.switch(replace(change, starts=change.brought.positions))
 
     def remove(self, name: str, among: Callable[[], None] = lambda: None) -> None:
         self._change({}, {name: 0}, among)
@@ -196,11 +212,18 @@ class Group:
         return sum(n.context.counters[name] for n in nodes)
 
 
-def undivided(group: Group, job: PlannedJob) -> RunningGraph:
-    """The same job in a graph that is not divided, to its end."""
+def undivided(group: Group, job: PlannedJob, name: str = "alone", takes: Belongings | None = None) -> RunningGraph:
+    """The same job in a graph that is not divided, to its end; with what it `takes` up if that is given."""
     group.plans[job.name, 1] = job
-    graph = open_graph("alone", group.host(), group.plan_of)
-    graph.switch(graph.change(graph.runner.graph, {job.name: job}, {job.name: 1}, {}))
+    graph = open_graph(name, group.host(), group.plan_of)
+    if takes is None:
+        graph.switch(graph.change(graph.runner.graph, {job.name: job}, {job.name: 1}, {}))
+    else:
+        graph.take(graph.prepare_taking(job, 1), takes, "handover")
+    return to_its_end(group, graph)
+
+
+def to_its_end(group: Group, graph: RunningGraph) -> RunningGraph:
     quiet = 0
     while quiet < 2:
         group.now += _TICK_MS

@@ -37,9 +37,9 @@ JOBS = """
 JOB = planned("all", JOBS)
 
 
-def events(broker: Broker) -> None:
-    broker.create_topic("events", SHARDS)
-    for i in range(72):
+def events(broker: Broker, numbers: range = range(72)) -> None:
+    broker.create_topic("events", SHARDS, if_not_exists=True)
+    for i in numbers:
         row = {"k": f"k{i % 5}", "v": i, "ts": f"2024-01-01 00:00:{i * 59 // 71:02}"}
         broker.append("events", i % SHARDS, [json.dumps(row).encode()], timestamp_ms=0)
 

@@ -1,0 +1,101 @@
+"""An engine that leads a divided graph, and its instances in threads of this process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlengine.broker.wire import answer
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.instances.instance import Instance, Place
+from sqlengine.instances.leader import DividedGraph
+from sqlengine.machine import THIS
+from tests.support import eventually
+
+TABLES = """
+CREATE TABLE events (id BIGINT, word STRING)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE found (id BIGINT, word STRING)
+WITH ('connector' = 'topic', 'topic' = 'found', 'format' = 'json');
+CREATE TABLE kept (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{folder}/kept', 'format' = 'csv')
+"""
+ALL = "INSERT INTO found SELECT id, word FROM events"
+SHARED = "shared"
+
+
+class Led:
+    """An engine that leads, and instances that are threads of this process."""
+
+    def __init__(self, data: Path, parts: int = 2) -> None:
+        self.config = Config(data=data, instances=1, parts=parts, session_ms=1000, isolation=False)
+        self.engine = Engine(self.config)
+        self.engine.instances.run = lambda graph: None  # type: ignore[method-assign]  # no processes
+        self.engine.start()
+        self._stopping: dict[str, threading.Event] = {}
+        self._threads: dict[str, threading.Thread] = {}
+
+    @property
+    def graph(self) -> DividedGraph:
+        graph = self.engine.fleet.graphs[SHARED]
+        assert isinstance(graph, DividedGraph)
+        return graph
+
+    def start(self, name: str, config: Config | None = None) -> None:
+        config = config or self.config
+        stores = THIS.stores(self.config.data / "parts")
+        place = Place(name, SHARED, self.config.session_ms)
+
+        def ask(question: bytes, again: bool) -> bytes:
+            return answer(self.engine.broker, question)
+
+        instance = Instance(place, ask, config, THIS, OperatorFactory(config.rules), stores)
+        stopping = self._stopping[name] = threading.Event()
+        self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
+        self._threads[name].start()
+        eventually(lambda: name in self.graph.owned())
+
+    def stop(self, name: str) -> None:
+        self._stopping.pop(name).set()
+        self._threads.pop(name).join()
+
+    def close(self) -> None:
+        for name in list(self._threads):
+            self.stop(name)
+        self.engine.close()
+
+    def prepare(self, folder: Path) -> None:
+        self.engine.broker.create_topic("events", 2)
+        self.engine.submit("tables", TABLES.format(folder=folder))
+
+    def write(self, *numbers: int) -> None:
+        for n in numbers:
+            row = json.dumps({"id": n, "word": f"w{n}"}).encode()
+            self.engine.broker.append("events", n % 2, [row], timestamp_ms=n)
+
+    def found(self) -> list[int]:
+        records = self.engine.broker.read("found", 0, 0)
+        return sorted(json.loads(v)["id"] for v in records.values.to_pylist()) if records is not None else []
+
+    def latest(self, topic: str) -> list[dict[str, object]]:
+        """The last value of each key."""
+        return [json.loads(value) for value in self.engine.broker.read_latest(topic).values()]
+
+    def entries(self) -> list[type]:
+        return [type(entry) for _, entry in self.graph.control.read()]
+
+
+@contextmanager
+def led(folder: Path, *instances: str) -> Iterator[Led]:
+    held = Led(folder / "data")
+    try:
+        held.prepare(folder)
+        for name in instances:
+            held.start(name)
+        yield held
+    finally:
+        held.close()
