@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from parser.errors import Position
 from parser.types import DataType, Root
@@ -145,6 +145,25 @@ def same_values(expression: Scalar) -> str | None:
 
 def is_deterministic(expression: Scalar) -> bool:
     return not isinstance(expression, Call) or expression.deterministic
+
+
+# Functions whose value is that of the epoch: not deterministic, but alike for all jobs.
+_EPOCH_FUNCTIONS: Final = frozenset(
+    "PROCTIME CURRENT_TIMESTAMP CURRENT_ROW_TIMESTAMP NOW LOCALTIMESTAMP LOCALTIME CURRENT_TIME CURRENT_DATE "
+    "UNIX_TIMESTAMP CURRENT_WATERMARK".split()
+)
+
+
+def is_told_by_epoch(expression: Scalar) -> bool:
+    """Whether its value is the same for all jobs: nothing but the epoch makes it non-deterministic."""
+    return is_deterministic(expression) or all(c.function in _EPOCH_FUNCTIONS for c in _nondeterministic(expression))
+
+
+def _nondeterministic(expression: Scalar) -> Iterator[Call]:
+    """The calls that make the expression non-deterministic themselves, and not by an argument."""
+    for node in walk(expression):
+        if isinstance(node, Call) and not node.deterministic and all(map(is_deterministic, node.args)):
+            yield node
 
 
 def find_position(expression: Scalar) -> Position | None:

@@ -16,6 +16,8 @@ CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
 SOURCE_IDLE: Final = "table.exec.source.idle-timeout"
 IDLE_OPTION: Final = "scan.watermark.idle-timeout"  # of a table
+WATERMARK_INTERVAL: Final = "pipeline.auto-watermark-interval"
+PUSH_DOWN: Final = "watermark-push-down"  # of a table
 RELOAD_OPTION: Final = "lookup.full-cache.periodic-reload.interval"  # of a table
 STATE_TTL: Final = "table.exec.state.ttl"
 CLEANUP: Final = "table.exec.interval-join.min-cleanup-interval"
@@ -50,14 +52,17 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
     row_by_row = not flag(settings, MINI_BATCH, default=True)
     ttl_ms = duration_ms(settings, STATE_TTL)
     cleanup_ms, idle_ms = duration_ms(settings, CLEANUP), duration_ms(settings, SOURCE_IDLE)
+    interval_ms = duration_ms(settings, WATERMARK_INTERVAL)
     one_of(settings, AGG_PHASES, AGG_STRATEGIES)
     tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
 
     def set_up(node: LogicalPlan) -> LogicalPlan:
         if isinstance(node, IntervalJoin) and cleanup_ms:
             node = replace(node, cleanup_ms=cleanup_ms)
-        if isinstance(node, AssignWatermark) and idle_ms and not node.idle_ms:
-            node = replace(node, idle_ms=idle_ms)
+        if isinstance(node, AssignWatermark):
+            times = (node.idle_ms or idle_ms, 0 if node.pushed else interval_ms)
+            same = times == (node.idle_ms, node.interval_ms)
+            return node if same else replace(node, idle_ms=times[0], interval_ms=times[1])
         if not isinstance(node, Stateful):
             return node
         if node.judges_lateness and any(i.changes for i in node.inputs):

@@ -104,6 +104,9 @@ class EngineCollector:
         memory = GaugeMetricFamily("sqlengine_instance_memory_bytes", "Resident memory of an instance", labels=labels)
         cpu = CounterMetricFamily("sqlengine_instance_cpu_seconds", "CPU time of an instance", labels=labels)
         restarts = CounterMetricFamily("sqlengine_instance_restarts", "Starts after the first", labels=labels)
+        waits = GaugeMetricFamily(
+            "sqlengine_instance_waits", "Parts behind, for which parts of an instance read no sources", labels=labels
+        )
         for view in self._engine.instances.views():
             of = [view.graph, view.instance]
             alive.add_metric(of, len(view.parts))
@@ -111,7 +114,8 @@ class EngineCollector:
             memory.add_metric(of, view.memory)
             cpu.add_metric(of, view.cpu_s)
             restarts.add_metric(of, view.restarts)
-        yield from (alive, lag, memory, cpu, restarts)
+            waits.add_metric(of, len(view.waiting))
+        yield from (alive, lag, memory, cpu, restarts, waits)
 
     def _rules(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter()

@@ -18,7 +18,7 @@ from parser.statements import CreateFunction
 from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
-from planner.scalar import UTC, Call, ColumnRef, Scalar, is_deterministic, walk
+from planner.scalar import UTC, ColumnRef, Scalar, is_told_by_epoch
 from planner.settings import is_batch
 from planner.zones import uses_zone, zone_of
 from udf.user import UserFunction
@@ -26,11 +26,6 @@ from udf.user import UserFunction
 # Finds out what a CREATE FUNCTION names; SqlError where it names nothing.
 Load = Callable[[CreateFunction], UserFunction]
 
-# Functions whose value is that of the epoch: not deterministic, but alike for all jobs.
-EPOCH_FUNCTIONS = frozenset(
-    "PROCTIME CURRENT_TIMESTAMP CURRENT_ROW_TIMESTAMP NOW LOCALTIMESTAMP LOCALTIME CURRENT_TIME CURRENT_DATE "
-    "UNIX_TIMESTAMP CURRENT_WATERMARK".split()
-)
 TIME_ZONE = "table.local-time-zone"
 # What names of columns begin with that a subquery reads of the query around it; no name in a text does.
 OUTER = "\u2191"
@@ -162,17 +157,9 @@ class Context:
         """What keeps a node with these expressions apart from equal ones: nothing, the session's time zone, or, when
         each evaluation gives another value (RAND, UUID), the node's place."""
         used = tuple(expressions)
-        if any(c.function not in EPOCH_FUNCTIONS for e in used for c in _nondeterministic(e)):
+        if not all(map(is_told_by_epoch, used)):
             return f"{self.job}/{self.place}/{next(self._numbers)}"
         return f"zone {self.zone}" if self.zone != "UTC" and any(map(uses_zone, used)) else ""
-
-
-def _nondeterministic(expression: Scalar) -> Iterator[Call]:
-    """The calls that make the expression non-deterministic themselves, and not by an argument."""
-    if isinstance(expression, Call) and not expression.deterministic:
-        for node in walk(expression):
-            if isinstance(node, Call) and not node.deterministic and all(map(is_deterministic, node.args)):
-                yield node
 
 
 @dataclass(frozen=True)

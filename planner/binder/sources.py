@@ -12,7 +12,7 @@ from planner.changelog import Changes
 from planner.logical import AssignWatermark, Filter, LogicalPlan, Normalize, Project, Scan, TableFunction, Values
 from planner.rewrite import transform
 from planner.scalar import Scalar
-from planner.settings import CDC_DUPLICATES, IDLE_OPTION, duration_ms, flag
+from planner.settings import CDC_DUPLICATES, IDLE_OPTION, PUSH_DOWN, duration_ms, flag
 
 _LIMIT = 1024
 
@@ -75,7 +75,9 @@ def _build(table: Table, salt: str, normalized: bool, batch: bool) -> LogicalPla
         items = ((n, computed.get(n) or pool.column(n, plan.schema.type(n))) for n in table.schema.names)
         plan = Project(plan, tuple(items), salt)
     if table.watermark is not None and not batch:
-        plan = AssignWatermark(plan, table.watermark, idle_ms=duration_ms(table.options, IDLE_OPTION))
+        idle_ms = duration_ms(table.options, IDLE_OPTION)
+        pushed = flag(table.options, PUSH_DOWN, default=False)
+        plan = AssignWatermark(plan, table.watermark, idle_ms=idle_ms, pushed=pushed)
     return Normalize(plan, table.primary_key) if normalized else plan
 
 

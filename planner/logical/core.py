@@ -223,11 +223,15 @@ class TableFunction(OneInput):
 class AssignWatermark(OneInput):
     """Gives each row the watermark before it (per shard the greatest value of the expression so far, over shards the
     least), and makes the column a row-time attribute. `at_end`: there is none before the end of input, so nothing is late.
-    `idle_ms`: the others wait no longer for a shard that has been silent for that time (0: they wait)."""
+    `idle_ms`: the others wait no longer for a shard that has been silent for that time (0: they wait). `interval_ms`: a
+    watermark that is not that much ahead of the one before waits for that time (0: each row has the newest). `pushed`: the
+    table gives it itself, with each row, and it may lie before 1970."""
 
     watermark: Watermark
     at_end: bool = False
     idle_ms: int = 0
+    interval_ms: int = 0
+    pushed: bool = False
 
     @cached_property
     def schema(self) -> Schema:
@@ -241,13 +245,16 @@ class AssignWatermark(OneInput):
     @property
     def label(self) -> str:
         idle = f", idle after {self.idle_ms} ms" if self.idle_ms else ""
-        return f"{self.watermark.column} AS {self.watermark.expression}{idle}"
+        interval = f", each {self.interval_ms} ms" if self.interval_ms else ""
+        return f"{self.watermark.column} AS {self.watermark.expression}{idle}{interval}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
         idle = (f"idle {self.idle_ms}",) if self.idle_ms else ()
         at_end = ("at end",) if self.at_end else ()
-        return (self.watermark.column, self.watermark.expression.digest, *at_end, *idle)
+        interval = (f"each {self.interval_ms}",) if self.interval_ms else ()
+        pushed = ("pushed",) if self.pushed else ()
+        return (self.watermark.column, self.watermark.expression.digest, *at_end, *idle, *interval, *pushed)
 
     @property
     def functions(self) -> frozenset[str]:

@@ -25,7 +25,7 @@ from planner.logical import (
 )
 from planner.passes.into_joins import filtered_join, into_sides
 from planner.rewrite import substitute, transform
-from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic, walk
+from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic, is_told_by_epoch, walk
 from planner.totality import can_fail
 
 # Substituting what a subquery computes may repeat it; beyond this the filter stays where it is.
@@ -34,16 +34,20 @@ MAX_NODES = 20_000
 
 def push_down_filter(plan: LogicalPlan) -> LogicalPlan:
     """Through projections, unions, joins and window assignment; never below a watermark or a scan, which many jobs share,
-    and never through or with anything non-deterministic."""
+    and never through or with anything non-deterministic, but for what asks for the time of rows that a table updates."""
     return transform(plan, _push)
 
 
 def _push(node: LogicalPlan) -> LogicalPlan:
     if isinstance(node, BinaryJoin):
         return node if node.late is not None else into_sides(node, _push)
-    if not isinstance(node, Filter) or not is_deterministic(node.predicate):
+    if not isinstance(node, Filter):
         return node
     below = node.input
+    if isinstance(below, Normalize) and is_told_by_epoch(node.predicate):
+        return _into_normalize(node, below)
+    if not is_deterministic(node.predicate):
+        return node
     if isinstance(below, Stateful) and below.late is not None:
         return node  # it tells which rows came too late, and is to tell of all
     if isinstance(below, Project):
@@ -56,8 +60,6 @@ def _push(node: LogicalPlan) -> LogicalPlan:
         return _through_table_function(node, below)
     if isinstance(below, BinaryJoin):
         return filtered_join(node, below, _push)
-    if isinstance(below, Normalize):
-        return _into_normalize(node, below)
     if isinstance(below, Filter):
         return _through_filter(node, below)
     return node
@@ -97,8 +99,8 @@ def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan
 
 def _into_normalize(node: Filter, normalize: Normalize) -> LogicalPlan:
     """A row that does not pass is no row, so that one which did goes as -D; where changes are folded that shows nowhere,
-    and jobs with other filters share the state."""
-    if not normalize.row_by_row or can_fail(node.predicate):
+    and jobs with other filters share the state. What asks for the time is asked once for each row, when it comes."""
+    if not normalize.row_by_row and is_deterministic(node.predicate):
         return node
     held = normalize.predicate
     both = node.predicate if held is None else Call("AND", (held, node.predicate), BOOLEAN)

@@ -25,8 +25,11 @@ def _draw(body: Json) -> None:
         return
     draw_table(_HEADERS, [_row(item) for item in found])
     for item in found:
-        if item["problem"]:
-            click.echo(f"instance {item['instance']} of {item['graph']}: {item['problem']}")
+        waiting = item["waiting"]
+        assert isinstance(waiting, list)
+        for said in (item["problem"], *waiting):
+            if said:
+                click.echo(f"instance {item['instance']} of {item['graph']}: {said}")
 
 
 def _row(item: Json) -> tuple[object, ...]:

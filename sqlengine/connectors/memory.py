@@ -13,6 +13,7 @@ from typing import ClassVar
 from parser.errors import PlanError, ServiceError
 from parser.types import DataType, Schema
 from planner.catalog import Table
+from planner.settings import PUSH_DOWN
 from sqlengine.batch import Batch, RowKind
 from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
 from sqlengine.connectors.memory_tables import Memory, MemoryTable
@@ -29,6 +30,7 @@ class MemoryConnector:
         "name": Option(required=True, doc="the table's name in memory"),
         "changelog-mode": Option(kinds, doc="which rows may come or are taken, of I, UB, UA and D"),
         "delete-by-key": Option(boolean, default="false", doc="rows -D may come with the primary key only"),
+        PUSH_DOWN: Option(boolean, default="false", doc="its watermark goes on with each row, also before 1970"),
         "scan.parallelism": Option(at_least(1)),
         "sink.parallelism": Option(at_least(1)),
     }

@@ -44,7 +44,7 @@ _COMMON = {
         duration, doc="a shard that is silent for so long does not hold back the watermark of the others"
     ),
     "scan.watermark.emit.strategy": Option(
-        choice("on-event", "on-periodic"), doc="without effect: the watermark goes on with each row"
+        choice("on-event", "on-periodic"), doc="without effect: 'pipeline.auto-watermark-interval' decides"
     ),
     "scan.watermark.alignment.group": Option(doc="without effect, as all of alignment: it changes no result"),
     "scan.watermark.alignment.max-drift": Option(duration),

@@ -1,22 +1,32 @@
 """The topic over which the parts of a divided graph exchange rows: shard p holds what part p is sent.
 
 Nobody declares a table over it; plans of parts name it (planner/division.py). A record is one batch (see
-operators/shuffle.py), its key says which part sent it, in which epoch and at which version of the graph."""
+operators/shuffle.py), its key says which part sent it, in which epoch and at which version of the graph. How far a part has
+read stands in the broker as the offset of a group, so that those who send to it can wait for it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping
-from typing import ClassVar
+from contextlib import suppress
+from typing import ClassVar, Final
 
 from parser.errors import ServiceError
 from planner.division import Share
 from planner.logical.shuffle import KEY
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Addition, Broker, Records, system_topic
+from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.packing import Compression
 from sqlengine.connectors.base import Chunk
 from sqlengine.parcels import Stamp, decode_stamp, encode_stamp
+
+# What a part may have sent to another one that has not read it.
+UNREAD_BYTES = 32 << 20
+# A part tells how far it has read each time when it has read this share of that.
+_TELLS: Final = 8
+# What was sent is remembered in pieces of this share of it, at least.
+_PIECES: Final = 64
 
 
 def shuffle_topic(graph: str) -> str:
@@ -37,7 +47,8 @@ class Shuffle:
             )
         self.version = 0
         self._broker, self._index = broker, share.index
-        self.source = ShuffleSource(self, broker, share)
+        self.unread = Unread(broker, self.topic, UNREAD_BYTES)
+        self.source = ShuffleSource(self, broker, share, UNREAD_BYTES // _TELLS)
         self.sink = ShuffleSink(self, broker, f"{graph}-{share.index}", share, compression)
 
     def forget(self, before: int) -> None:
@@ -45,15 +56,47 @@ class Shuffle:
         self._broker.trim(self.topic, self._index, before)
 
 
+class Unread:
+    """What a part has sent and the others have not read, since it was opened: bytes by part. More than `most` for one of
+    them, and the sender is to wait."""
+
+    def __init__(self, broker: Broker, topic: str, most: int) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._most = most
+        self._bytes: defaultdict[int, int] = defaultdict(int)
+        self._sent: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)  # offset behind it, bytes
+
+    def add(self, part: int, next_offset: int, size: int) -> None:
+        sent = self._sent[part]
+        self._bytes[part] += size
+        if sent and sent[-1][1] + size <= self._most // _PIECES:
+            size += sent.pop()[1]
+        sent.append((next_offset, size))
+
+    def behind(self) -> dict[int, int]:
+        """The parts for which this one is to wait, and what they have not read."""
+        if all(size <= self._most for size in self._bytes.values()):
+            return {}
+        for part, read in self._broker.committed(self._topic, self._topic).items():
+            sent = self._sent[part]
+            while sent and sent[0][0] <= read:
+                self._bytes[part] -= sent.popleft()[1]
+        return {part: size for part, size in self._bytes.items() if size > self._most}
+
+
 class ShuffleSource:
-    """Reads this part's shard. Offsets count batches."""
+    """Reads this part's shard. Offsets count batches. At first, and each time when it has read as many bytes as `tells`, the
+    others can see how far it is: what stands before the offset of a read has been processed."""
 
     bounded: ClassVar[bool] = False
 
-    def __init__(self, shuffle: Shuffle, broker: Broker, share: Share) -> None:
+    def __init__(self, shuffle: Shuffle, broker: Broker, share: Share, tells: int) -> None:
         self._shuffle = shuffle
         self._broker = broker
         self._shard = share.index
+        self._tells = tells
+        self._untold = tells  # what was read before it was opened
 
     def shards(self) -> list[str]:
         return [str(self._shard)]
@@ -66,6 +109,10 @@ class ShuffleSource:
 
     def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
         topic = self._shuffle.topic
+        if self._untold >= self._tells and until is None:
+            with suppress(BrokerError):  # a full disk: the next read tries again
+                self._broker.commit(topic, topic, {self._shard: offset})
+                self._untold = 0
         records = self._broker.read(topic, self._shard, offset, max_records=max_rows, until=until)
         if records is None:
             return None
@@ -75,8 +122,9 @@ class ShuffleSource:
         end = records.next_offset if count == records.num_rows else int(records.offsets[count])
         keys = None if records.keys is None else records.keys.slice(0, count)
         assert keys is not None, "every batch is stamped"
-        offsets = records.offsets[:count]
-        return Chunk(shard, offset, end, count, records.values.slice(0, count), offsets=offsets, metadata={KEY: keys})
+        offsets, values = records.offsets[:count], records.values.slice(0, count)
+        self._untold += values.nbytes
+        return Chunk(shard, offset, end, count, values, offsets=offsets, metadata={KEY: keys})
 
     def _ready(self, records: Records) -> int:
         """How many of the first are of versions that this part has reached."""
@@ -127,7 +175,9 @@ class ShuffleSink:
             )
             for part, parcels in self._pending.items()
         ]
-        self._broker.append_all(additions)
+        for (part, parcels), done in zip(self._pending.items(), self._broker.append_all(additions), strict=True):
+            if not done.duplicate:
+                self._shuffle.unread.add(part, done.next_offset, sum(map(len, parcels)))
         self._pending.clear()
         return sum(len(a.values) for a in additions)
 

@@ -69,7 +69,7 @@ class Fleet:
         config = self._host.config
         parts = config.parts or parts_of(self._host.broker, SHARED) or max(2, config.instances)
         if parts < config.instances:
-            log.warning("graph %s has %d parts, so %d instances do nothing", SHARED, parts, config.instances - parts)
+            log.warning("graph %s has %d parts, so of %d instances only as many start", SHARED, parts, config.instances)
         return parts
 
     def lost(self) -> dict[str, SqlError]:

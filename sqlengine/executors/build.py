@@ -200,7 +200,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan, _owner(node))),
         _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
         _entry(Constrain, lambda plan, node: ConstrainOperator(plan, _owner(node))),
-        _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),
+        _entry(Normalize, lambda plan, node: NormalizeOperator(plan, _owner(node))),
         _entry(UpsertMaterialize, _upsert_materialize),
         _entry(DropUpdateBefore, lambda plan, node: DropUpdateBeforeOperator(plan)),
         _entry(ToChangelog, lambda plan, node: ToChangelogOperator(plan)),

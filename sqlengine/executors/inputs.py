@@ -94,9 +94,12 @@ class Inputs:
             except SqlError as error:
                 self.lost[name] = error
 
-    def poll(self, max_rows: int) -> Polled:
-        """What there is to read, and the shards that have appeared, each with the id of its scan. Tables that are looked
-        up are read alone until they have nothing more to give for the first time."""
+    def poll(self, max_rows: int, *, sent_alone: bool = False) -> Polled:
+        """What there is to read, and the shards that have appeared, each with the id of its scan; with `sent_alone` nothing
+        but what other parts send. Tables that are looked up are read alone until they have nothing more to give for the
+        first time."""
+        if sent_alone:
+            return self._poll([INCOMING], max_rows)
         self._renew()
         if self._first:
             found = self._poll(sorted(self._first), max_rows)

@@ -41,7 +41,8 @@ class Limits:
 
 class GraphRunner:
     """`name` is the graph's id: epochs are numbered for it, and sinks know it as their writer. `log_offset` is behind the
-    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the versions that run."""
+    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the versions that run;
+    `waits_for`: parts that have so many bytes of this one to read that it reads no sources for now."""
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class GraphRunner:
             None if portion is None else portion.shuffle.sink,
         )
         self.broken = self.held = False
+        self.waits_for: Mapping[int, int] = {}
         self._clock = environment.clock
         self._limits = limits
         self._seed = seed
@@ -159,8 +161,9 @@ class GraphRunner:
                 self.inputs.running[name].ended = True
         if self.held:
             self.inputs.hold({})
-        alone = self._portion is None  # others must hear how far the time is of what is brought
-        for name in self._unacquainted(change) if position is None and (brought is None or not alone) else ():
+        begins = position is None or not position.epoch  # from a savepoint: watermarks may begin anew
+        known = brought is not None and self._portion is None  # in parts others must hear how far the time is
+        for name in self._unacquainted(change) if begins and not known else ():
             self._times.introduce(name)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
@@ -189,9 +192,10 @@ class GraphRunner:
         self.outputs.roll()
         if self._guard is not None:
             self._guard.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
-        chunks, opened = self.inputs.poll(self._limits.rows_per_read)
+        self.waits_for = {} if self._portion is None else self._portion.shuffle.unread.behind()
+        chunks, opened = self.inputs.poll(self._limits.rows_per_read, sent_alone=bool(self.waits_for))
         ended = self.inputs.ended(chunks)
-        tick = self._timer_is_due()
+        tick = not self.waits_for and self._timer_is_due()  # sources that are not read are not silent
         if not chunks and not opened and not ended and not tick:
             self._raise()
             self.checkpoint_when_due()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from parser.errors import JobError
-from planner.logical import LogicalPlan, Scan, Sink, Values
+from planner.logical import LogicalPlan, Scan, Sink, Stateful, Values
 from planner.merge import Graph, merge
 from planner.physical import PhysicalNode, lower
 from planner.rule_sets import RulesPlan
@@ -162,17 +162,22 @@ def _operators(graph: Graph) -> Iterator[PhysicalNode]:
 def _decisions(
     savepoint: Savepoint, graph: Graph, layouts: Mapping[str, Mapping[str, str]], policy: Policy
 ) -> Iterator[Decision]:
-    """Those for the job's state, and those for how far the time is, which `reset` does not touch."""
+    """Those for the job's state, and those for how far the time is, which `reset` does not touch: as in Flink it begins
+    anew, but where it says which rows are late."""
     held = {o.operation.id: {t.name: t.layout for t in o.tables} for o in savepoint.operations}
 
     def obstacle(source: Operation, wanted: Operation) -> str | None:
         return difference(held[source.id], layouts[wanted.id])
 
     for own in (True, False):
-        old = [o.operation for o in savepoint.operations if o.job_state is own]
+        old = [o.operation for o in savepoint.operations if o.job_state is own] if own or _judges(graph) else []
         nodes = [n for n in graph.in_order if n.id in layouts and n.plan.stateful is own]
         new = [operation_of(n.plan, n.id, n.plan.digest) for n in nodes]
         yield from decide(old, new, Policy.AUTO if policy is Policy.RESET and not own else policy, obstacle)
+
+
+def _judges(graph: Graph) -> bool:
+    return any(isinstance(n.plan, Stateful) and n.plan.drops_late for n in graph.in_order)
 
 
 def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:

@@ -22,7 +22,7 @@ from planner.logical import AssignWatermark, LogicalPlan, Scan
 from planner.logical import Sink as SinkPlan
 from planner.merge import Graph, merge
 from planner.physical import PhysicalPlan, lower
-from planner.settings import RELOAD_OPTION, is_batch
+from planner.settings import IDLE_OPTION, RELOAD_OPTION, SOURCE_IDLE, WATERMARK_INTERVAL, is_batch
 from planner.two_phases import in_two_phases
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -99,7 +99,7 @@ class ScriptRunner:
             opened = DriverSources(plan, self._environment, self._rows_per_turn, ends=is_batch(settings))
             sources = stack.enter_context(closing(opened))
             if not sources.end:
-                _refuse_idle(plan)
+                _refuse_clocks(plan)
             outlet = Outlet(plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1)
             spark = self._spark.session()
             runner = self._runner(spark, cut, sources, outlet)
@@ -179,14 +179,14 @@ def _refuse_reloaded(sinks: Sequence[SinkPlan]) -> None:
         waiting += node.inputs
 
 
-def _refuse_idle(plan: PhysicalPlan) -> None:
-    """Who is silent shows on input without an end only."""
+def _refuse_clocks(plan: PhysicalPlan) -> None:
+    """Who is silent, and what waits, shows on input without an end only."""
     for node in plan.in_order:
-        if isinstance(node.plan, AssignWatermark) and node.plan.idle_ms:
+        if isinstance(node.plan, AssignWatermark) and (node.plan.idle_ms or node.plan.interval_ms):
             raise UnsupportedError(
-                "an idle timeout is not supported on Spark yet, where input has no end",
+                "watermarks that go by the clock are not supported on Spark yet, where input has no end",
                 detail=f"watermark {node.plan.label}",
-                hint="leave out 'scan.watermark.idle-timeout' and 'table.exec.source.idle-timeout', or --on spark",
+                hint=f"leave out '{IDLE_OPTION}', '{SOURCE_IDLE}' and '{WATERMARK_INTERVAL}', or --on spark",
             )
 
 

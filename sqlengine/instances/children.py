@@ -22,7 +22,8 @@ _MOST_DEATHS = 5
 @dataclass(frozen=True)
 class InstanceView:
     """An instance as people see it. `state`: starting, running, silent (no member of its group any more) or dead; `lag`:
-    records of topics that its parts have not read yet; `memory` in bytes; `rows`: read since it started."""
+    records of topics that its parts have not read yet; `memory` in bytes; `rows`: read since it started; `waiting`: why parts of it
+    read no sources for now."""
 
     graph: str
     instance: str
@@ -37,6 +38,7 @@ class InstanceView:
     since_ms: int
     restarts: int
     problem: str | None
+    waiting: tuple[str, ...]
 
 
 class Children:
@@ -106,6 +108,7 @@ class Children:
             since_ms=child.since_ms,
             restarts=max(0, child.restarts),
             problem=report.problem if report else None,
+            waiting=tuple(_waiting(parts)),
         )
 
     def _lag(self, part: PartReport) -> int:
@@ -114,6 +117,12 @@ class Children:
             for topic, shards in part.positions.items()
             for shard, at in shards.items()
         )
+
+
+def _waiting(parts: dict[int, PartReport]) -> Iterator[str]:
+    for index, part in sorted(parts.items()):
+        for other, size in sorted(part.waits_for.items()):
+            yield f"part {index} waits for part {other}, which has {size / (1 << 20):,.0f} MB of it to read"
 
 
 def _is_of(report: Report | None, child: Child) -> bool:

@@ -115,11 +115,12 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 @dataclass(frozen=True)
 class PartReport:
     """A part as its instance sees it: the version of its graph, its last epoch, and how far it has read each shard of each
-    topic (the least of several readers)."""
+    topic (the least of several readers); `waits_for`: parts with so many bytes of this one to read that it reads no more."""
 
     version: int
     epoch: int
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
+    waits_for: dict[int, int] = field(default_factory=dict)
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):

@@ -16,20 +16,20 @@ from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.ports import WATERMARKS
+from sqlengine.operators.watermark_pace import BEGINNING, WatermarkPace
 from sqlengine.state.columns import BoolArray, milliseconds, validity
 from sqlengine.state.table import KeyedTable
 from udf.vector import Errors, Vector
 
 Evaluate: TypeAlias = Callable[[Scalar, Batch], Vector]
 
-# As in Flink there is no watermark until it lies behind the beginning of 1970.
-_EPOCH: Final = 0
 NULL_ROWTIME: Final = "row time is NULL"
 
 _KEYS = Schema.of(shard=STRING)
 _NUMBER = BIGINT.with_nullable(False)
 _VALUES = Schema.of(watermark=_NUMBER, active=_NUMBER)
 _COMBINED = None  # the key of what all shards have reached together
+_NONE: Final[IntArray] = np.empty(0, np.int64)
 
 
 class ShardTimes:
@@ -117,6 +117,7 @@ class WatermarkOperator:
     def open(self, context: Context) -> None:
         self._counters = context.counters
         self._times = ShardTimes(context, self._node.idle_ms)
+        self._pace = WatermarkPace(context, self._node.interval_ms) if self._node.interval_ms else None
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
@@ -127,23 +128,28 @@ class WatermarkOperator:
         values, valid = milliseconds(vector.array(batch.num_rows))
         if vector.errors is not None:
             valid = valid & ~vector.errors.mask
-        valid = valid & (values > _EPOCH)
+        if not self._node.pushed:
+            valid = valid & (values > BEGINNING)
         reached = np.maximum.accumulate(np.where(valid, values, MIN_WATERMARK))
         before = np.concatenate([[MIN_WATERMARK], reached[:-1]])
         rows, after = self._times.advance(batch.origin, before, int(reached[-1]), batch.proctime)
+        since = int(rows[0])
+        if self._pace is not None:
+            since, rows, after = self._pace.advance(rows, after, batch.proctime)
         constant = bool((rows == after).all())
         result = replace(
             batch,
             schema=self._schema(batch),
             watermark=after,
             row_watermarks=None if constant else rows,
-            since=int(rows[0]),
+            since=since,
             memo=batch.memo,
         )
         return self._without(result, ~validity(batch.column(self._node.watermark.column)), vector.errors)
 
     def timer(self) -> int | None:
-        return self._times.next_idle()
+        timers = (self._times.next_idle(), None if self._pace is None else self._pace.timer())
+        return min((t for t in timers if t is not None), default=None)
 
     def close(self) -> None: ...
 
@@ -152,7 +158,9 @@ class WatermarkOperator:
         if batch.watermark == MAX_WATERMARK:
             watermark = self._times.finish()
         else:
-            _, watermark = self._times.advance(batch.origin, np.empty(0, np.int64), MIN_WATERMARK, batch.proctime)
+            _, watermark = self._times.advance(batch.origin, _NONE, MIN_WATERMARK, batch.proctime)
+        if self._pace is not None:
+            since, _, watermark = self._pace.advance(_NONE, watermark, batch.proctime)
         return replace(batch, schema=self._schema(batch), watermark=watermark, since=since, idle=self._times.idle)
 
     def _schema(self, batch: Batch) -> Schema:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
 
 from parser.errors import SqlError
 from parser.types import Column, Schema
@@ -16,6 +19,8 @@ from planner.settings import MINI_BATCH, RUNTIME_MODE
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory_tables import Memory
+from sqlengine.disk import MachineDisk
+from sqlengine.executors import savepoint_files as files
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import Checkpoints
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -23,6 +28,7 @@ from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.recovery import restore
 from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.savepoints import About, capture, restoration
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.results import rows_of
 from sqlengine.state.store import MemoryStore
@@ -30,6 +36,8 @@ from tests.conformance.program_values import Printed, batch_of, difference, join
 from tests.conformance.programs import Outcome, Program, TableStep, expected_rows, programs
 
 JOB = "program"
+# The graph in which it goes on from a savepoint.
+RESTARTED = "restarted"
 DEFAULT_ROWS = 4096
 NOW_MS = 1_700_000_000_000
 PAUSE_MS = 60_000
@@ -106,6 +114,8 @@ def _in_its_mode(program: Program) -> Program:
 def _ways(program: Program) -> list[Way]:
     folded = program.batch is not None
     rows = program.batch or 1
+    if program.restores and any("CURRENT_WATERMARK" in s.upper() for s in program.statements):
+        return [Way("restored", rows, folded, restored=True)]  # there is none behind a restart
     # Flink's bundles end where a checkpoint is made.
     ways = [
         Way("row by row", rows, folded, exact=not (folded and program.restores)),
@@ -132,8 +142,8 @@ def _faults(program: Program, way: Way, outcome: Outcome) -> list[str]:
     for step in program.sinks:
         held = ran.memory.table(step.name).rows
         found = [] if held is None else printed(_ordered(held, columns_of(step, ran.tables[step.name])))
-        if way.name == "row by row" and held is not None:
-            outcome.rows[step.name] = [(kind, list(row)) for kind, row in rows_of(held)]
+        rows = [] if held is None else rows_of(held)
+        outcome.rows[way.name, step.name] = [(kind, list(row)) for kind, row in rows]
         why = judge(step, ran, found, exact=way.exact)
         if why is not None:
             faults.append(f"{step.name} {way.name}: {why}")
@@ -208,9 +218,9 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
             _go(ran, runner, program.sources, "before")
             clock.now_ms += PAUSE_MS
             if way.restored:
-                runner.checkpoint(wait=True)
+                store = _from_savepoint(ran, runner, clock)
                 runner.close()
-                runner = _runner(ran, store, way, clock)
+                runner = _runner(ran, store, way, clock, RESTARTED)
         _go(ran, runner, program.sources, "after" if program.restores else "all")
         if program.restores:  # the job of such a program goes on: its timers go off before its tables end
             clock.now_ms += PAUSE_MS
@@ -255,12 +265,12 @@ def _ordered(rows: Batch, columns: Sequence[Column]) -> Batch:
     return rows.with_columns(Schema(tuple(columns)), [rows.column(c.name) for c in columns])
 
 
-def _runner(ran: Ran, store: MemoryStore, way: Way, clock: Clock) -> GraphRunner:
+def _runner(ran: Ran, store: MemoryStore, way: Way, clock: Clock, name: str = JOB) -> GraphRunner:
     """A runner with the program's statements, from the checkpoint in the store where there is one."""
     runner = GraphRunner(
-        JOB,
+        name,
         EmbeddedExecutor(OperatorFactory()),
-        Environment(None, lambda: clock.now_ms, JOB, memory=ran.memory),
+        Environment(None, lambda: clock.now_ms, name, memory=ran.memory),
         NoLog(),
         checkpoints := Checkpoints(store, 10**9, 10**15),
         None,
@@ -274,6 +284,18 @@ def _runner(ran: Ran, store: MemoryStore, way: Way, clock: Clock) -> GraphRunner
         graph = merge(Graph(position.version - 1), {JOB: ran.job.sinks}, position.stateful)
         restore(runner, position, runner.prepare(graph, {JOB: 1}))
     return runner
+
+
+def _from_savepoint(ran: Ran, runner: GraphRunner, clock: Clock) -> MemoryStore:
+    """The checkpoint of a job that starts from a savepoint of the running one."""
+    disk, store = MachineDisk(), MemoryStore()
+    with TemporaryDirectory() as folder:
+        saved = files.write(disk, Path(folder, "savepoint"), *capture(runner, JOB, About("", 1, {}, clock.now_ms)))
+        found = restoration(disk, files.read(disk, Path(saved.path)), JOB, ran.job.sinks, OperatorFactory())
+    for table in ran.memory.tables.values():
+        table.overwritten = RESTARTED  # a job that goes on overwrites nothing
+    store.put(msgspec.to_builtins(found.position(RESTARTED, JOB, 1, 0)), found.tables)
+    return store
 
 
 def _go(ran: Ran, runner: GraphRunner, sources: Iterable[TableStep], part: str) -> None:

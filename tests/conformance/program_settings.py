@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 MINI_BATCH = "table.exec.mini-batch.enabled"
 LATENCY = "table.exec.mini-batch.allow-latency"
 SIZE = "table.exec.mini-batch.size"
+WATERMARK_INTERVAL = "pipeline.auto-watermark-interval"
 NESTED = "table.exec.sink.nested-constraint-enforcer"
 NOT_NULL = "table.exec.sink.not-null-enforcer"
 LENGTH = "table.exec.sink.type-length-enforcer"
@@ -48,6 +49,7 @@ def settings_of(group: str, steps: Sequence[Mapping[str, object]]) -> tuple[dict
     flags = [v for key, v in given if not key and isinstance(v, bool)]
     if switch and flags and (not batched or len(flags) > 1):
         settings[switch] = _text(flags[0])
+    settings.setdefault(WATERMARK_INTERVAL, "200 ms")
     if not group.startswith("SinkTest"):  # Flink restores compiled plans, which are not checked any more
         settings.setdefault("table.exec.sink.require-on-conflict", "false")
     if not batched:

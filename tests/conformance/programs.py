@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.conformance.program_settings import settings_of
@@ -64,11 +63,11 @@ class Program:
 
 @dataclass
 class Outcome:
-    """What became of one program: `faults` in words (none: passed), and what came out by sink."""
+    """What became of one program: `faults` in words (none: passed), and what came out by way and sink."""
 
     program: Program
     faults: list[str] = field(default_factory=list)
-    rows: dict[str, list[tuple[str, list[object]]]] = field(default_factory=dict)
+    rows: dict[tuple[str, str], list[tuple[str, list[object]]]] = field(default_factory=dict)
 
     @property
     def line(self) -> str:
@@ -83,26 +82,30 @@ class Outcome:
         return not self.faults and not self.program.not_applicable
 
     def write(self, folder: Path) -> None:
-        """One file for each sink, JSON lines with op and row."""
+        """One file for each sink, JSON lines with op and row; further ones for the other ways."""
         folder.mkdir(parents=True, exist_ok=True)
-        for sink in self.program.sinks:
-            rows = self.rows.get(sink.name, [])
+        first = next(iter(self.rows), ("", ""))[0]
+        for (way, sink), rows in self.rows.items():
             lines = (json.dumps({"op": kind, "row": row}, ensure_ascii=False) + "\n" for kind, row in rows)
-            name = f"{self.program.group}.{self.program.id.replace('#', '.')}.{sink.name}.jsonl"
+            end = "" if way == first else f".{way.replace(' ', '-')}"
+            name = f"{self.program.group}.{self.program.id.replace('#', '.')}.{sink}{end}.jsonl"
             (folder / name).write_text("".join(lines), encoding="utf-8")
 
 
 def programs(path: Path, only: str | None = None) -> list[Program]:
-    """The programs of a file, or those whose class or id is or begins with `only`. Equal ids are told apart by #2, #3 …"""
+    """The programs of a file, or those whose class or id is or begins with `only`. Equal ids are told apart by #2, #3 …
+    Those with rows for a restore run the statements of the first: Flink restores the plan that it keeps under the id."""
     found: list[Program] = []
-    seen: Counter[str] = Counter()
+    seen: dict[str, list[Program]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip():
-            raw = json.loads(line)
-            name = f"{raw['class']}/{raw['id']}"
-            seen[name] += 1
-            id_ = raw["id"] if seen[name] == 1 else f"{raw['id']}#{seen[name]}"
-            found.append(read_program({**raw, "id": id_}))
+            program = read_program(json.loads(line))
+            alike = seen.setdefault(program.name, [])
+            if alike:
+                statements = alike[0].statements if program.restores else program.statements
+                program = replace(program, id=f"{program.id}#{len(alike) + 1}", statements=statements)
+            alike.append(program)
+            found.append(program)
     return [p for p in found if only is None or p.group.startswith(only) or p.id.startswith(only) or p.name == only]
 
 
@@ -200,6 +203,8 @@ def _options(step: Mapping[str, object], role: str) -> dict[str, str]:
         options["changelog-mode"] = mode
     if role == SOURCE and given.get("source.produces-delete-by-key") == "true":
         options["delete-by-key"] = "true"
+    if role == SOURCE and given.get("enable-watermark-push-down") == "true":
+        options["watermark-push-down"] = "true"
     return options
 
 

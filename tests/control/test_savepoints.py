@@ -71,6 +71,22 @@ def test_a_window_goes_on_half_full_with_its_watermark(engine: Engine, tmp_path:
     last.close()
 
 
+def test_where_no_row_is_late_the_watermark_begins_anew(engine: Engine, tmp_path: Path) -> None:
+    engine.submit(
+        "saved", "INSERT INTO outs SELECT 'saved', COALESCE(id, -1) FROM events WHERE CURRENT_WATERMARK(ts) IS NULL"
+    )
+    feed(engine, 100, 200)
+    path = stopped(engine, "saved")
+    engine.start_job("saved", path)
+    feed(engine, 300, 400)
+    assert of_job(engine, "saved") == [100, 300]
+    die(engine)
+    again = opened(tmp_path)
+    feed(again, 500)
+    assert of_job(again, "saved") == [100, 300], "after a crash it goes on where it was"
+    again.close()
+
+
 def test_a_savepoint_of_a_job_that_runs_on_is_a_place_to_go_back_to(engine: Engine) -> None:
     engine.submit("a", COUNT.format(0))
     feed(engine, 3, 6)

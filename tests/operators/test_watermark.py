@@ -89,6 +89,28 @@ def test_a_shard_that_is_silent_for_long_holds_nothing_back() -> None:
     assert at(9_100, "a") == ([], 40, True)
 
 
+def test_a_watermark_waits_for_the_interval_unless_it_is_that_much_ahead() -> None:
+    operator = WatermarkOperator(replace(delayed(SCHEMA, "ts", 0), interval_ms=100), evaluate)
+    operators = Chain([operator])
+
+    def at(now: int, *times: int) -> tuple[list[int | None], int | None, int | None]:
+        some = batch("a", list(times)) if times else replace(empty(SCHEMA), origin="a")
+        return *before(operators.push(replace(some, proctime=now))), operator.timer()
+
+    assert at(1_000, 50, 100) == ([None, None], None, 1_100), "no more than the interval behind 1970"
+    assert at(1_050, 101, 150, 210) == ([None, 101, 101], 210, None)
+    assert at(1_060, 220) == ([210], 210, 1_160)
+    assert at(1_090, 230) == ([210], 210, 1_160)
+    again = WatermarkOperator(operator._node, evaluate)
+    Chain([again], Memory({name: table.dump() for name, table in operators.context.tables.items()}))
+    assert again.timer() == 1_160, "a restart takes up what waits"
+    assert at(1_160) == ([], 230, None), "the tick that was asked for"
+    assert at(1_170, 235) == ([230], 230, 1_270)
+    assert at(1_300, 240) == ([235], 235, 1_400)
+    (end,) = operators.push(end_of_input(SCHEMA))
+    assert (end.watermark, operator.timer()) == (MAX_WATERMARK, None)
+
+
 def test_rows_without_a_time_are_set_aside() -> None:
     operators = chain()
     output = operators.push(batch("a@0", [1, None, 3, None]))

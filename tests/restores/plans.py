@@ -76,6 +76,8 @@ def asks_the_clock(plan: LogicalPlan) -> str:
             return "forgets after some time"
         if isinstance(node, AssignWatermark) and node.idle_ms:
             return "waits for silent shards only so long"
+        if isinstance(node, AssignWatermark) and node.interval_ms:
+            return "tells its watermark at intervals"
         if "CURRENT_WATERMARK" in node.functions:
             return "asks for the watermark"
     return ""
