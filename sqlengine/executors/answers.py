@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import TopicNotFound
+from sqlengine.format_numbers import check_record
 from sqlengine.functions.answers import Answer, EpochAnswers, answering
 
 ANSWERS: Final = "_answers"
@@ -81,15 +81,6 @@ class Answers:
             return 0
 
 
-class _Numbered(msgspec.Struct):
-    format: int = 0
-
-
 def _decoded(value: bytes) -> _Record:
-    number = msgspec.json.decode(value, type=_Numbered).format
-    if number != FORMAT:
-        raise ServiceError(
-            f"a record of answers has format {number}, this version reads {FORMAT}",
-            hint="start the version that wrote the data folder, or begin with an empty one",
-        )
+    check_record(value, FORMAT, "a record of answers")
     return msgspec.json.decode(value, type=_Record)

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from parser.errors import ServiceError
+from sqlengine.format_numbers import check_number
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded
 from sqlengine.state.table import KeyedTable
@@ -115,9 +116,5 @@ class Checkpoints:
 def _position(loaded: Loaded) -> Position:
     """What a checkpoint says. ServiceError for one of another format, or of operators that keep other state."""
     for what, number in {"format": POSITION_FORMAT, "layout": LAYOUT}.items():
-        if loaded.position.get(what) != number:
-            raise ServiceError(
-                f"a checkpoint has {what} {loaded.position.get(what)}, this version reads {number}",
-                hint="start the version that wrote the data folder, or begin with an empty one",
-            )
+        check_number(loaded.position.get(what), number, "a checkpoint", what)
     return msgspec.convert(loaded.position, Position)

@@ -12,8 +12,8 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
-from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
+from sqlengine.format_numbers import check_number, check_record
 
 EPOCHS = "_epochs"
 FORMAT = 1
@@ -149,22 +149,12 @@ class NoLog:
         return iter(())
 
 
-class _Numbered(msgspec.Struct):
-    format: int = 0
-
-
 def decode_record(value: bytes) -> EpochRecord:
     """A record from its JSON; refuses other formats, whatever else they say."""
     try:
         record = msgspec.json.decode(value, type=EpochRecord)
-        number = record.format
     except msgspec.ValidationError:
-        number = msgspec.json.decode(value, type=_Numbered).format
-        if number == FORMAT:
-            raise
-    if number != FORMAT:
-        raise ServiceError(
-            f"an epoch record has format {number}, this version reads {FORMAT}",
-            hint="start the version that wrote the data folder, or begin with an empty one",
-        )
+        check_record(value, FORMAT, "an epoch record")
+        raise
+    check_number(record.format, FORMAT, "an epoch record")
     return record

@@ -22,6 +22,7 @@ from sqlengine.batch import Batch
 from sqlengine.executors.spark_keyed import run_keyed
 from sqlengine.executors.spark_worker import PLACE, READ, Batches, SparkPlan, Step, on_its_way, run_stateless, to_frames
 from sqlengine.executors.wire import decode_batch
+from sqlengine.format_numbers import check_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -172,11 +173,8 @@ class SparkRunner:
             step = msgspec.json.decode(data, type=Step)
         except msgspec.DecodeError:
             return None
-        if step.format != STEP_FORMAT:
-            raise ServiceError(
-                f"'{path}' has format {step.format}, this version reads {STEP_FORMAT}",
-                hint="go on with the version that wrote it, or begin with an empty folder",
-            )
+        hint = "go on with the version that wrote it, or begin with an empty folder"
+        check_number(step.format, STEP_FORMAT, f"'{path}'", hint=hint)
         return step
 
     def _forget(self, previous: int) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlengine.broker.base import Broker
 from sqlengine.executors.belongings import Belongings, SourceAt
 from sqlengine.executors.unsent import Unsent
+from sqlengine.format_numbers import check_number
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
 from sqlengine.state.topic_store import TopicStores
 
@@ -58,10 +59,11 @@ class Handovers:
             self._broker.sync()
 
     def get(self, name: str) -> Belongings | None:
-        """None where there are none, or their writer died over them."""
+        """None where there are none, or their writer died over them. ServiceError for those of another format."""
         loaded = self._stores.open(name).load()
         if loaded is None or not loaded.position:
             return None
+        check_number(loaded.position.get("format"), FORMAT, "a handover")
         header = msgspec.convert(loaded.position, _Header)
         tables = {key: _whole(n, loaded.tables) for n, key in enumerate(header.tables)}
         about = (header.job, header.version, header.graph, header.epoch, header.sources, header.given)

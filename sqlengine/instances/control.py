@@ -14,6 +14,7 @@ import msgspec
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
+from sqlengine.format_numbers import check_record
 
 FORMAT = 1
 # Of what instances have told, only the latest counts.
@@ -202,15 +203,6 @@ class Reports:
         return [_TOLD.decode(value) for value in records.values.to_pylist()]
 
 
-class _Numbered(msgspec.Struct):
-    format: int = 0
-
-
 def _read(value: bytes) -> Control:
-    number = msgspec.json.decode(value, type=_Numbered).format
-    if number != FORMAT:
-        raise ServiceError(
-            f"an entry of the control topic has format {number}, this version reads {FORMAT}",
-            hint="start the version that wrote the data folder, or begin with an empty one",
-        )
+    check_record(value, FORMAT, "an entry of the control topic")
     return _CONTROL.decode(value)

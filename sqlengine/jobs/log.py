@@ -9,15 +9,15 @@ from enum import StrEnum
 
 import msgspec
 
-from parser.errors import JobError, ServiceError
+from parser.errors import JobError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
+from sqlengine.format_numbers import check_record
 
 JOBS = "_jobs"
 MAIN = "main"
 _PENDING = b"change"
 _VERSION = b"version:"
-# Of the records in the job log. Those of the first versions carry no number, and are of this one.
 FORMAT = 1
 MAX_NAME = 200
 
@@ -116,12 +116,6 @@ def check_name(name: str) -> str:
     return name
 
 
-class _Numbered(msgspec.Struct):
-    """What is read first of a record: one of another format may say all else otherwise."""
-
-    format: int = FORMAT
-
-
 class JobLog:
     """All versions of all jobs, and the state of each, in a compacted topic. Writes are durable when they return, in the
     sense of the broker's fsync mode; with `sync` on disk, and before them what they tell of."""
@@ -150,12 +144,7 @@ class JobLog:
             self._read_to = records.next_offset
 
     def _read(self, key: bytes, value: bytes) -> None:
-        number = msgspec.json.decode(value, type=_Numbered).format
-        if number != FORMAT:
-            raise ServiceError(
-                f"record '{key.decode()}' of the job log has format {number}, this version reads {FORMAT}",
-                hint="start the version that wrote the data folder, or begin with an empty one",
-            )
+        check_record(value, FORMAT, f"record '{key.decode()}' of the job log")
         if key == _PENDING:
             self.pending = msgspec.json.decode(value, type=PendingChange)
         elif key.startswith(_VERSION):

@@ -12,8 +12,8 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from parser.errors import ServiceError
 from planner.logical import MatchRecognize, Skip
+from sqlengine.format_numbers import check_number
 from sqlengine.operators.match_automaton import DONE, Automaton, Move, Test, automaton
 from sqlengine.operators.match_heap import NOT_BEGUN, Heap, Part, discard, pop, push
 from sqlengine.operators.match_values import Spans
@@ -68,11 +68,8 @@ class Run:
 def load(data: bytes) -> tuple[Run, int]:
     """What `dump` gave, and how many rows it had."""
     version, base, count, begun, whole = msgspec.msgpack.decode(data, type=tuple[int, int, int, list[Part], list[Part]])
-    if version != FORMAT:
-        raise ServiceError(
-            f"state of MATCH_RECOGNIZE has format {version}, this version reads {FORMAT}",
-            hint="restore it with the version that wrote it, or start the job without its state",
-        )
+    hint = "restore it with the version that wrote it, or start the job without its state"
+    check_number(version, FORMAT, "state of MATCH_RECOGNIZE", hint=hint)
     return Run(begun, whole, base), count
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from sqlengine.durability import Fsync
+from sqlengine.format_numbers import check_number
 from sqlengine.state.columns import IntArray
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
 
@@ -303,11 +304,8 @@ def _read_head(name: str, data: bytes | None) -> _Head:
     if data is None:
         return _Head()
     head = json.loads(data)
-    if head["format"] != STORE_FORMAT:
-        raise ServiceError(
-            f"checkpoint store '{name}' has format {head['format']}, this version reads {STORE_FORMAT}",
-            hint="start the version that wrote it, or remove it: the jobs then start without their state",
-        )
+    hint = "start the version that wrote it, or remove it: the jobs then start without their state"
+    check_number(head["format"], STORE_FORMAT, f"checkpoint store '{name}'", hint=hint)
     tables = {name: [_Blob(*blob) for blob in blobs] for name, blobs in head["tables"].items()}
     return _Head(head["position"], tables, head["next_number"])
 

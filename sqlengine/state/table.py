@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Column, Schema
+from sqlengine.format_numbers import check_number
 from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, blank, objects, storage, to_arrow, to_numpy
 from sqlengine.state.index import HashIndex
 from sqlengine.state.keys import (
@@ -369,11 +370,8 @@ class KeyedTable:
         about = json.loads((dump.schema.metadata or {}).get(METADATA_KEY, b"{}"))
         wanted = {"format": STATE_FORMAT, "bucket_hash": BUCKET_HASH_VERSION}
         for what, number in wanted.items():
-            if about.get(what) != number:
-                raise ServiceError(
-                    f"state of table '{self.name}' has {what} {about.get(what)}, this version reads {number}",
-                    hint="restore it with the version that wrote it, or start the job without its state",
-                )
+            hint = "restore it with the version that wrote it, or start the job without its state"
+            check_number(about.get(what), number, f"state of table '{self.name}'", what, hint)
         if not dump.schema.equals(self._arrow(Schema((*self.keys, *self.values)))):
             raise ServiceError(
                 f"state of table '{self.name}' has other columns than its operator",
