@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -29,6 +29,9 @@ _CALLABLE: Final = "callable"
 # What `with_function` has found of the function, for those who know its identity only.
 _CHANGES: Final = "function.takes-changes"
 _OP: Final = "op"
+
+# Takes the rows of one epoch.
+Deliver: TypeAlias = Callable[[Batch], None]
 
 
 @connector("python")
@@ -62,7 +65,7 @@ class PythonConnector:
         _check(table)
         name = table.options.get(_CALLABLE)
         if name is None:
-            return FunctionSink(table)
+            return PythonSink(_to_function(table))
         if name not in environment.callables:
             known = ", ".join(sorted(environment.callables)) or "none"
             raise PlanError(
@@ -70,7 +73,7 @@ class PythonConnector:
                 detail=f"given to the engine: {known}",
                 hint="callables come from the program that embeds the engine: Engine(config, callables={…})",
             )
-        return CallableSink(table, name, environment.callables[name])
+        return PythonSink(_to_callable(table, name, environment.callables[name]))
 
 
 def _check(table: Table) -> None:
@@ -104,16 +107,13 @@ def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | Non
     return replace(table, options=options), found
 
 
-class FunctionSink:
-    """Calls the function at the end of an epoch, in its process."""
+class PythonSink:
+    """Delivers the rows of an epoch together, at its end."""
 
     guarantee: ClassVar[str] = "at-least-once"
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._changes = _CHANGES in table.options
-        types = ([STRING] if self._changes else []) + [c.type for c in table.physical]
-        self._function = SinkFunction(table.options[_FUNCTION], types)
+    def __init__(self, deliver: Deliver) -> None:
+        self._deliver = deliver
         self._pending: list[Batch] = []
 
     def last_epoch(self) -> int | None:
@@ -124,52 +124,43 @@ class FunctionSink:
             self._pending.append(batch)
 
     def commit(self, epoch: int) -> int:
-        """See `Sink`. ExecutionError with the exception where the function does not take a row."""
+        """See `Sink`. ExecutionError with the exception where a row is not taken."""
         pending, self._pending = self._pending, []
         if not pending:
             return 0
         rows = concat(pending)
-        columns = [rows.column(c.name) for c in self._table.physical]
-        reason = self._function.deliver(([_ops(rows)] if self._changes else []) + columns, rows.num_rows)
+        self._deliver(rows)
+        return rows.num_rows
+
+    def close(self) -> None: ...
+
+
+def _to_function(table: Table) -> Deliver:
+    """Calls the table's function, in its process."""
+    changes = [STRING] if _CHANGES in table.options else []
+    function = SinkFunction(table.options[_FUNCTION], [*changes, *(c.type for c in table.physical)])
+
+    def deliver(rows: Batch) -> None:
+        columns = [rows.column(c.name) for c in table.physical]
+        reason = function.deliver([_ops(rows), *columns] if changes else columns, rows.num_rows)
         if reason is not None:
-            raise _refused(f"function '{self._function.place}'", self._table, reason)
-        return rows.num_rows
+            raise _refused(f"function '{function.place}'", table, reason)
 
-    def close(self) -> None: ...
+    return deliver
 
 
-class CallableSink:
-    """Calls what a program has given, at the end of an epoch."""
+def _to_callable(table: Table, name: str, target: Callable[[pa.RecordBatch], object]) -> Deliver:
+    """Calls what a program has given."""
+    schema = pa.schema([pa.field(_OP, pa.string()), *(pa.field(c.name, c.type.arrow) for c in table.physical)])
 
-    guarantee: ClassVar[str] = "at-least-once"
-
-    def __init__(self, table: Table, name: str, target: Callable[[pa.RecordBatch], object]) -> None:
-        self._table, self._name, self._target = table, name, target
-        fields = [pa.field(c.name, c.type.arrow) for c in table.physical]
-        self._schema = pa.schema([pa.field(_OP, pa.string()), *fields])
-        self._pending: list[Batch] = []
-
-    def last_epoch(self) -> int | None:
-        return None
-
-    def write(self, batch: Batch) -> None:
-        if batch.num_rows:
-            self._pending.append(batch)
-
-    def commit(self, epoch: int) -> int:
-        """See `Sink`. ExecutionError with what the callable raises."""
-        pending, self._pending = self._pending, []
-        if not pending:
-            return 0
-        rows = concat(pending)
-        columns = [_ops(rows), *(rows.column(c.name) for c in self._table.physical)]
+    def deliver(rows: Batch) -> None:
+        columns = [_ops(rows), *(rows.column(c.name) for c in table.physical)]
         try:
-            self._target(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+            target(pa.RecordBatch.from_arrays(columns, schema=schema))
         except Exception as error:
-            raise _refused(f"callable '{self._name}'", self._table, f"{type(error).__name__}: {error}") from error
-        return rows.num_rows
+            raise _refused(f"callable '{name}'", table, f"{type(error).__name__}: {error}") from error
 
-    def close(self) -> None: ...
+    return deliver
 
 
 def _ops(rows: Batch) -> pa.Array:
