@@ -10,6 +10,7 @@ SqlError
 ├── JobError          a change of jobs was refused
 │   └── ObjectExists       a name stands for something else already (`detail` is the name in full)
 └── ServiceError      the server, the data folder or the network is at fault
+    └── TryAgain           nothing was done, and the same works once what is in the way is gone
 """
 
 from __future__ import annotations
@@ -124,6 +125,10 @@ class ObjectExists(JobError):
 
 class ServiceError(SqlError):
     title = "service error"
+
+
+class TryAgain(ServiceError):
+    pass
 
 
 def render(error: SqlError, text: str | None = None) -> str:

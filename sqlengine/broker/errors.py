@@ -7,9 +7,8 @@ ServiceError
     ├── OffsetOutOfRange   records were removed, or never existed
     ├── Fenced             who acts is no owner (any more): nothing was done
     │   └── NameTaken      another process has joined under the member's name
-    ├── BrokerFull         no space: nothing was written, the same append works once there is space
-    │   ├── TopicFull      the topic holds as much as it may: the same append works once something is removed
-    │   └── TargetBusy     another holds a lock on what is written to: the same works once it is gone
+    ├── BrokerFull         no space: nothing was written; the same append works once there is (`TryAgain`)
+    │   └── TopicFull      the topic holds as much as it may: the same append works once something is removed
     ├── TooFast            a client sends more than it may: nothing was done, the same works after `retry_ms`
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
@@ -25,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from parser.errors import ServiceError
+from parser.errors import ServiceError, TryAgain
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -54,15 +53,11 @@ class NameTaken(Fenced):
     pass
 
 
-class BrokerFull(BrokerError):
+class BrokerFull(BrokerError, TryAgain):
     pass
 
 
 class TopicFull(BrokerFull):
-    pass
-
-
-class TargetBusy(BrokerFull):
     pass
 
 

@@ -234,4 +234,4 @@ class Rolling(Protocol):
 
     def roll(self, *, end: bool = False) -> None:
         """Called between two epochs, often: lets show what is due by now; with `end` all, since no more rows come. As
-        `commit` raises, and is called again after BrokerFull."""
+        `commit` raises, and is called again after TryAgain."""

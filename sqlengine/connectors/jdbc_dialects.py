@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import Protocol, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from parser.errors import ExecutionError, OptionError, ServiceError, SqlError
+from parser.errors import ExecutionError, OptionError, ServiceError, SqlError, TryAgain
 from parser.types import DataType
-from sqlengine.broker.errors import BrokerFull, TargetBusy
 
 Value = str | int | float | bytes | None
 BUSY_S = 5  # how long to wait for another's lock, or for a connection
+
+
+class DatabaseBusy(TryAgain):
+    """Another holds a lock on what is written to."""
+
+
+class DatabaseFull(TryAgain):
+    """There is no space for what is written."""
 
 
 class Cursor(Protocol):
@@ -85,15 +92,14 @@ class Dialect:
             raise ExecutionError(f"cannot open the {self.name} database '{shown(url)}'", detail=_words(error)) from None
 
     def failed(self, table: str, error: Exception) -> SqlError:
-        """What an error of a statement means: BrokerFull where there is no space, TargetBusy where another holds a lock, else
-        ExecutionError."""
+        """What an error of a statement means: DatabaseFull, DatabaseBusy, else ExecutionError."""
         if self.busy(error):
             hint = "the rows are kept and written once the lock is gone"
             message = f"table '{table}' of the {self.name} database is locked by another"
-            return TargetBusy(message, detail=_words(error), hint=hint)
+            return DatabaseBusy(message, detail=_words(error), hint=hint)
         if self.full(error):
             hint = "free disk space; the rows are kept and written then"
-            return BrokerFull(f"no space to write to table '{table}' of the {self.name} database", hint=hint)
+            return DatabaseFull(f"no space to write to table '{table}' of the {self.name} database", hint=hint)
         return ExecutionError(f"the {self.name} database refused table '{table}'", detail=_words(error))
 
 

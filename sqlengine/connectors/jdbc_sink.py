@@ -11,12 +11,11 @@ from typing import ClassVar, Final
 
 from xxhash import xxh64_hexdigest
 
-from parser.errors import ExecutionError, SqlError
+from parser.errors import ExecutionError, SqlError, TryAgain
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
-from sqlengine.broker.errors import BrokerFull, TargetBusy
 from sqlengine.connectors.base import writer_of
-from sqlengine.connectors.jdbc_dialects import Account, Connection, Cursor, Dialect, Value, dialect_of
+from sqlengine.connectors.jdbc_dialects import Account, Connection, Cursor, DatabaseBusy, Dialect, Value, dialect_of
 from sqlengine.connectors.jdbc_values import written
 
 Row = tuple[Value, ...]
@@ -89,8 +88,7 @@ class JdbcSink:
         self._pending += zip(zip(*columns, strict=True), goes, strict=True)
 
     def commit(self, epoch: int) -> int:
-        """See `Sink`. BrokerFull where the database has no space, or is locked: the rows stay, and the epoch is tried
-        again."""
+        """See `Sink`. TryAgain where the database has no space, or is locked: the rows stay."""
         if not self._pending:
             return 0
         for attempt in range(self._retries + 1):
@@ -99,9 +97,9 @@ class JdbcSink:
             except self._dialect.errors() as error:
                 self.close()
                 found = self._dialect.failed(self._table, error)
-                if isinstance(found, TargetBusy):
+                if isinstance(found, DatabaseBusy):
                     raise self._locked(found) from None
-                if attempt == self._retries or isinstance(found, BrokerFull):
+                if attempt == self._retries or isinstance(found, TryAgain):
                     raise found from None
             else:
                 self._locked_since = None
@@ -110,7 +108,7 @@ class JdbcSink:
                 return count
         raise AssertionError("unreachable")
 
-    def _locked(self, found: TargetBusy) -> SqlError:
+    def _locked(self, found: DatabaseBusy) -> SqlError:
         """To be tried again, unless that was done long enough."""
         now = self._clock()
         self._locked_since = now if self._locked_since is None else self._locked_since

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from parser.errors import JobError, ServiceError, SqlError
-from sqlengine.broker.errors import BrokerFull
+from parser.errors import JobError, ServiceError, SqlError, TryAgain
 from sqlengine.engine.fleet import Fleet
 from sqlengine.executors.belongings import Belongings, capture, common_positions, obstacles
 from sqlengine.executors.changes import GraphChange
@@ -224,6 +223,6 @@ def _leave(move: _Move, meeting: Mapping[str, Mapping[str, int]], handovers: Han
     runner.outputs.give_away(belongings.unsent)
     runner.apply(move.leaving)
     if belongings.unsent:  # or a recovery would write them again, and wait for space
-        with suppress(BrokerFull):
+        with suppress(TryAgain):
             runner.checkpoint()
     return belongings

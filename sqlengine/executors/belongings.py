@@ -49,7 +49,7 @@ class Belongings:
 
 
 def capture(runner: GraphRunner, job: str) -> Belongings:
-    """What a job would take along now, as copies (in the graph's thread). BrokerFull where rows cannot leave, and are not
+    """What a job would take along now, as copies (in the graph's thread). TryAgain where rows cannot leave, and are not
     the job's alone."""
     unsent = runner.unsent(job)
     nodes = [runner.graph.nodes[i] for i in runner.graph.jobs[job]]

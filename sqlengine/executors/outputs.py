@@ -12,13 +12,12 @@ from time import perf_counter
 
 import numpy as np
 
-from parser.errors import SqlError
+from parser.errors import SqlError, TryAgain
 from planner.catalog import Table
 from planner.chunked import Chunked
 from planner.division import OUTGOING
 from planner.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Environment, Replacing, Rolling, Sink
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.answers import Answers
@@ -81,7 +80,7 @@ class Outputs:
         self.refused: dict[str, SqlError] = {}
         self._sinks: Chunked[PhysicalSink] = Chunked()
         self.fatal: list[RowsFailed] = []
-        self.blocked: dict[str, BrokerFull] = {}
+        self.blocked: dict[str, TryAgain] = {}
         self._uncommitted: dict[str, Sink] = {}
         self._batches: dict[str, list[Batch]] = {}  # what is not committed
         self._epochs: dict[str, int] = {}  # of what a sink had no space for
@@ -127,7 +126,7 @@ class Outputs:
         opener = partial(open_sink, table, self._environment, overwrite=overwrite)
         try:
             return opener()
-        except BrokerFull as error:
+        except TryAgain as error:
             if not self._patient and not self._recovering:
                 raise
             log.warning("table '%s' waits for space: %s", table.display, error)
@@ -219,11 +218,11 @@ class Outputs:
     def commit(self, epoch: int) -> None:
         """Makes the epoch's output visible. A full disk stops here once all else is out, and the next step tries again."""
         self.answers.write()
-        full: BrokerFull | None = None
+        full: TryAgain | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
             try:
                 self._progress.rows_out[name] += self._timed(name, self._epochs.get(name, epoch))
-            except BrokerFull as error:
+            except TryAgain as error:
                 full = self.blocked[name] = error
                 self._epochs.setdefault(name, epoch)
             except SqlError as error:
@@ -249,11 +248,11 @@ class Outputs:
 
     def roll(self, *, end: bool = False) -> None:
         """Lets sinks show what is due; with `end` all, since nothing comes any more."""
-        full: BrokerFull | None = None
+        full: TryAgain | None = None
         for name in [n for n in self._rolling if n not in self.refused]:
             try:
                 self._rolling[name].roll(end=end)
-            except BrokerFull as error:
+            except TryAgain as error:
                 full = self.blocked[name] = error
             except SqlError as error:
                 self.refused[name] = error

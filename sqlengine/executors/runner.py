@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from parser.errors import TryAgain
 from planner.division import with_times
 from planner.logical import AssignWatermark, ShuffleOut
 from planner.merge import Graph
 from planner.physical import lower
-from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Chunk, Environment, Sink
 from sqlengine.executors.answers import Answers
 from sqlengine.executors.changes import GraphChange
@@ -118,7 +118,7 @@ class GraphRunner:
         """What a full disk held up leaves before its sinks go; that of sinks which stay may wait."""
         try:
             self.complete()
-        except BrokerFull:
+        except TryAgain:
             blocked = self.outputs.blocked
             if not blocked or any(name not in change.prepared.plan.sinks for name in blocked):
                 raise
@@ -127,7 +127,7 @@ class GraphRunner:
         """Completes the last epoch; what sinks without space keep of it, to which this job alone writes."""
         try:
             self.complete()
-        except BrokerFull:
+        except TryAgain:
             if not self.outputs.blocked:
                 raise
         sinks = self.executor.plan.sinks

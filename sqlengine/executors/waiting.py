@@ -10,7 +10,7 @@ from sqlengine.connectors.base import Rolling, Sink
 
 
 class WaitingSink:
-    """Keeps the rows of the epoch until then; `commit` raises BrokerFull meanwhile, as for any sink without space."""
+    """Keeps the rows of the epoch until then; `commit` raises TryAgain meanwhile, as that of any sink without space."""
 
     guarantee: ClassVar[str] = "exactly-once"
 

@@ -30,8 +30,8 @@ from parser.types import (
 )  # fmt: skip
 from parser.types import time as time_type
 from sqlengine.batch import Batch, RowKind, from_pydict
-from sqlengine.broker.errors import BrokerFull, TargetBusy
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.jdbc_dialects import DatabaseBusy, DatabaseFull
 from sqlengine.connectors.registry import open_sink, open_source
 from tests.connectors.databases import Database, mariadb, sqlite
 from tests.connectors.tables import SCHEMA, Clock, environment, table
@@ -178,10 +178,10 @@ def test_a_lock_is_not_waited_for_here_and_the_rows_stay(database: Database) -> 
     other.cursor().execute(database.dialect.begin)
     other.cursor().execute("DELETE FROM sqlengine_epochs")
     other.cursor().execute("INSERT INTO sqlengine_epochs VALUES ('another', 1)")
-    with pytest.raises(TargetBusy, match=r"table 'events' of the .* database is locked by another"):
+    with pytest.raises(DatabaseBusy, match=r"table 'events' of the .* database is locked by another"):
         write(target, 1, (INSERT, 1, "a"))
     clock.now = 9_999
-    with pytest.raises(TargetBusy):
+    with pytest.raises(DatabaseBusy):
         target.commit(1)
     clock.now = 10_000
     with pytest.raises(ExecutionError, match="is locked by another"):
@@ -205,7 +205,7 @@ def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
     target = open_sink(database.table("events"), environment())
     connection = target._connection  # type: ignore[attr-defined]
     connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
-    with pytest.raises(BrokerFull, match="no space to write to table 'events'"):
+    with pytest.raises(DatabaseFull, match="no space to write to table 'events'"):
         write(target, 1, *[(INSERT, i, "x" * 1000) for i in range(50)])
     assert target.commit(1) == 50  # a new connection has room
     assert len(database.rows("events")) == 50
