@@ -158,10 +158,12 @@ def write_file(disk: Disk, path: Path, data: Data) -> None:
         disk.close(file)
 
 
-def make_lasting_folder(disk: Disk, path: Path, *, mode: int = 0o777) -> None:
-    """A folder with those above it, if they are not there; their names are on disk when this returns. So are those of
-    folders that are there: the process before may have died between making one and syncing it."""
+def make_folders(disk: Disk, path: Path, *, lasting: bool, mode: int = 0o777) -> None:
+    """A folder with those above it, if they are not there. With `lasting` their names are on disk when this returns, and
+    those of folders that are there: the process before may have died between making one and syncing it."""
     disk.make_folder(path, parents=True, mode=mode)
+    if not lasting:
+        return
     disk.sync_folder(path.parent)
     for folder in path.parent.parents:
         with suppress(OSError):  # what this user may not open he has not made

@@ -8,7 +8,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from sqlengine.broker.errors import DataFolderLocked, telling_of_a_full_disk
-from sqlengine.disk import MACHINE, Disk, make_lasting_folder
+from sqlengine.disk import MACHINE, Disk, make_folders
 
 # A forked child shares the lock; it would hold it beyond its parent's death.
 _held: WeakSet[FolderLock] = WeakSet()
@@ -28,9 +28,7 @@ class FolderLock:
 
     def __init__(self, folder: Path, disk: Disk = MACHINE, *, lasting: bool = False) -> None:
         with telling_of_a_full_disk(f"data folder '{folder}'"):
-            if lasting:
-                make_lasting_folder(disk, folder, mode=0o700)
-            disk.make_folder(folder, parents=True, mode=0o700)
+            make_folders(disk, folder, lasting=lasting, mode=0o700)
             fd = disk.open(folder / "lock", make=True)
         if not disk.lock(fd):
             raise _locked(folder, fd, disk)

@@ -15,7 +15,7 @@ from sqlengine.broker.errors import BrokerError, CorruptSegment, telling_of_a_fu
 from sqlengine.broker.lookup import KeyIndex
 from sqlengine.broker.packing import COMPRESSIONS, Compression
 from sqlengine.broker.shard import ShardLog
-from sqlengine.disk import Disk, make_lasting_folder
+from sqlengine.disk import Disk, make_folders
 
 FORMAT = 1
 _SUFFIX = ".topic"  # so that topics may be called '.' and '..'
@@ -87,10 +87,7 @@ class Topic:
         """New records of a shard go to a folder below `to` from now on. Raises OSError and BrokerError."""
         log, disk = self.log(shard), self.disk
         folder = to / f"{self.definition.name}-{shard}-{disk.random(8).hex()}"
-        if self._options.synced:
-            make_lasting_folder(disk, folder, mode=0o700)
-        else:
-            disk.make_folder(folder, parents=True, mode=0o700)
+        make_folders(disk, folder, lasting=self._options.synced, mode=0o700)
         before = self.definition
         places = before.places | {shard: (*before.places.get(shard, ()), str(folder))}
         self.alter(msgspec.structs.replace(before, places=places))

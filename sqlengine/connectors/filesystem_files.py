@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.errors import ExecutionError, UnsupportedError
-from planner.catalog import Table
+from planner.catalog import MetadataColumn, Table
 from planner.scalar import Scalar
 from sqlengine.connectors.filesystem_partitions import Texts, columns_of_partitions, fulfils, partitions, value_of
 
@@ -111,6 +111,31 @@ class Files:
             value = value_of(None if text == self._default else unquote(text), column, place)
             self._values[str(place), key] = value
         return self._values[str(place), key][0]
+
+
+class FileShards:
+    """What all sources have whose shards are files."""
+
+    def __init__(self, table: Table, files: Files) -> None:
+        self._files = files
+        self._metadata = table.metadata
+
+    def keep(self, where: Scalar) -> None:
+        """See `Pruning`."""
+        self._files.keep(where)
+
+    def shards(self) -> list[str]:
+        return self._files.shards()
+
+    def start(self, shard: str) -> int:
+        return 0
+
+    def passed(self, positions: Mapping[str, int]) -> None: ...
+
+    def told(self, shard: str, offsets: npt.NDArray[np.int64]) -> Iterator[tuple[MetadataColumn, pa.Array]]:
+        """The table's metadata columns, each with its values for these records."""
+        for m in self._metadata:
+            yield m, self._files.metadata(m.key, shard, offsets).cast(m.column.type.arrow, safe=False)
 
 
 def changed(shard: str, detail: str) -> ExecutionError:

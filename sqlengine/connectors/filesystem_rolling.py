@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from parser.errors import ExecutionError, SqlError
+from parser.errors import SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.broker.errors import cannot_write
 from sqlengine.connectors.filesystem_contents import Lines, Rows
 from sqlengine.connectors.filesystem_journal import Journal, write_all
-from sqlengine.connectors.filesystem_sink import check_folder, cut_back, file_name
-from sqlengine.disk import MACHINE, Disk, make_lasting_folder
+from sqlengine.connectors.filesystem_sink import check_folder, cut_back, file_name, not_written
+from sqlengine.disk import MACHINE, Disk, make_folders
 from sqlengine.formats.registry import file_format_of
 
 
@@ -61,10 +60,7 @@ class RollingFileSink:
         disk: Disk = MACHINE,
     ) -> None:
         check_folder(table, folder, disk)
-        if fsync:
-            make_lasting_folder(disk, folder)
-        else:
-            disk.make_folder(folder, parents=True)
+        make_folders(disk, folder, lasting=fsync)
         self._table, self._folder, self._policy, self._clock = table, folder, policy, clock
         self._fsync, self._disk = fsync, disk
         self._name = file_name(table, writer)
@@ -189,13 +185,10 @@ class RollingFileSink:
 
     @contextmanager
     def _space(self) -> Iterator[None]:
-        """Errors of the disk as BrokerFull where it is full: then what was not done is tried again."""
         try:
             yield
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise cannot_write(f"folder '{self._folder}'", error) from None
-            raise ExecutionError(f"cannot write to '{self._folder}'", detail=error.strerror) from None
+            raise not_written(f"'{self._folder}'", error) from None
 
     def _log(self, number: int) -> Path:
         return self._folder / f".{self._name}-{number}.log"

@@ -14,12 +14,12 @@ from typing import ClassVar
 
 from xxhash import xxh64_hexdigest
 
-from parser.errors import ExecutionError, PlanError
+from parser.errors import ExecutionError, PlanError, SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import cannot_write
 from sqlengine.connectors.filesystem_journal import Journal, write_all
-from sqlengine.disk import MACHINE, Disk, make_lasting_folder
+from sqlengine.disk import MACHINE, Disk, make_folders
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.registry import encoder_for, framing_of
@@ -32,10 +32,7 @@ class FileSink:
 
     def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE) -> None:
         check_folder(table, folder, disk)
-        if fsync:
-            make_lasting_folder(disk, folder)
-        else:
-            disk.make_folder(folder, parents=True)
+        make_folders(disk, folder, lasting=fsync)
         self._disk = disk
         self._names = table.physical.names
         self._framing = framing_of(table)
@@ -95,9 +92,7 @@ class FileSink:
             self._journal.add(epoch, self._length + len(data))
         except OSError as error:
             self._disk.truncate(self._file, self._length)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise cannot_write(f"file '{self._path}'", error) from None
-            raise ExecutionError(f"cannot write to '{self._path}'", detail=error.strerror) from None
+            raise not_written(f"'{self._path}'", error) from None
         self._length += len(data)
         written, self._pending, self._rows = self._rows, [], 0
         return written
@@ -111,6 +106,13 @@ def check_folder(table: Table, folder: Path, disk: Disk = MACHINE) -> None:
     """PlanError where the path is a file."""
     if disk.exists(folder) and not disk.is_folder(folder):
         raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
+
+
+def not_written(what: str, error: OSError) -> SqlError:
+    """BrokerFull where the disk is full: then what was not done is tried again."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return cannot_write(what, error)
+    return ExecutionError(f"cannot write to {what}", detail=error.strerror)
 
 
 def lines_of(rows: Batch, encoder: Encoder, framing: Framing, target: str) -> bytes:

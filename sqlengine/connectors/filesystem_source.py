@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from planner.catalog import Table
-from planner.scalar import Scalar
 from sqlengine.connectors.base import Chunk
-from sqlengine.connectors.filesystem_files import Files, changed
+from sqlengine.connectors.filesystem_files import Files, FileShards, changed
 from sqlengine.formats.lines import Framed
 from sqlengine.formats.registry import framing_of
 
@@ -17,7 +15,7 @@ _WINDOW = 8 << 20
 _LEAST_WINDOW = 1 << 16
 
 
-class FileSource:
+class FileSource(FileShards):
     """A shard is a file by its path, an offset a byte. Whole records only: a last one without a line break counts where
     the file is read to its end and not followed.
 
@@ -25,22 +23,11 @@ class FileSource:
     writing to a file of a new name."""
 
     def __init__(self, table: Table, files: Files, *, bounded: bool, follow: bool) -> None:
-        self._table = table
+        super().__init__(table, files)
         self._framing = framing_of(table)
-        self._files = files
         self._follow = follow
         self.bounded = bounded
         self._line_bytes = 256  # what lines seem to take, and a quarter more
-
-    def keep(self, where: Scalar) -> None:
-        """See `Pruning`."""
-        self._files.keep(where)
-
-    def shards(self) -> list[str]:
-        return self._files.shards()
-
-    def start(self, shard: str) -> int:
-        return 0
 
     def end(self, shard: str) -> int | None:
         return self._files.status(shard).st_size if self._follow else self._end(shard)
@@ -86,17 +73,12 @@ class FileSource:
     def _chunk(self, shard: str, offset: int, found: Framed) -> Chunk:
         size, count, starts = found.size, len(found.records), found.starts + offset
         self._line_bytes = size * 5 // (count * 4) + 1
-        metadata = {
-            m.key: self._files.metadata(m.key, shard, starts).cast(m.column.type.arrow, safe=False)
-            for m in self._table.metadata
-        }
+        metadata = {m.key: values for m, values in self.told(shard, starts)}
         return Chunk(shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata)
 
     def gone(self, shard: str, offset: int) -> str | None:
         """See `Forgetting`."""
         size = self._files.status(shard).st_size
         return None if offset <= size else f"file '{shard}' has {size} bytes, {offset} were read before"
-
-    def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def close(self) -> None: ...

@@ -10,39 +10,28 @@ import numpy as np
 import pyarrow as pa
 
 from planner.catalog import Table
-from planner.scalar import Scalar
 from sqlengine.connectors.base import Chunk
-from sqlengine.connectors.filesystem_files import Files, changed
+from sqlengine.connectors.filesystem_files import Files, FileShards, changed
 from sqlengine.formats.base import FileFormat, FileReader
 
 # So many files are read side by side, and are open.
 _OPEN: Final = 8
 
 
-class WholeFileSource:
+class WholeFileSource(FileShards):
     """A shard is a file by its path, an offset a row. A file must not change once it is there; those beyond the first
     eight that are not read to their end wait for their turn."""
 
     def __init__(
         self, table: Table, files: Files, found: tuple[FileFormat, Mapping[str, str]], *, bounded: bool
     ) -> None:
+        super().__init__(table, files)
         self.bounded = bounded
         self._table = table
-        self._files = files
         self._format, self._options = found
         self._readers: dict[str, FileReader] = {}
         self._rows: dict[str, int] = {}
         self._reached: dict[str, int] = {}
-
-    def keep(self, where: Scalar) -> None:
-        """See `Pruning`."""
-        self._files.keep(where)
-
-    def shards(self) -> list[str]:
-        return self._files.shards()
-
-    def start(self, shard: str) -> int:
-        return 0
 
     def end(self, shard: str) -> int | None:
         if shard not in self._rows:
@@ -86,16 +75,11 @@ class WholeFileSource:
     def _columns(self, shard: str, offset: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         offsets = np.arange(offset, offset + rows.num_rows)
-        for m in self._table.metadata:
-            told = self._files.metadata(m.key, shard, offsets)
-            columns[m.column.name] = told.cast(m.column.type.arrow, safe=False)
-        return columns
+        return columns | {m.column.name: values for m, values in self.told(shard, offsets)}
 
     def _close(self, shard: str) -> None:
         if shard in self._readers:
             self._readers.pop(shard).close()
-
-    def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def close(self) -> None:
         for shard in list(self._readers):

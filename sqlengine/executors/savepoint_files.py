@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parser.errors import JobError, ServiceError
 from planner.takeover import Operation
-from sqlengine.disk import Disk, make_lasting_folder, write_file
+from sqlengine.disk import Disk, make_folders, write_file
 from sqlengine.executors.checkpoints import LAYOUT
 from sqlengine.state.keys import BUCKET_HASH_VERSION
 from sqlengine.state.table import STATE_FORMAT
@@ -100,7 +100,7 @@ def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoi
     """Writes it into a new folder. ServiceError when it cannot be written; then there is no folder."""
     scratch = folder.with_name(f".{folder.name}.writing")
     try:
-        make_lasting_folder(disk, folder.parent)
+        make_folders(disk, folder.parent, lasting=True)
         disk.remove_folder(scratch)
         disk.make_folder(scratch)
         operations = tuple(_write_operation(disk, scratch, n, o, rows) for n, o in enumerate(savepoint.operations))

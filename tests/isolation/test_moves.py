@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from parser.errors import SqlError
 from sqlengine.engine import Engine
 from sqlengine.jobs.log import MAIN
-from tests.engine.by_hand import die
 from tests.isolation.workload import JOBS, feed, open_engine, outputs, step, submit_tables
-from tests.recovery.test_review_crash_points import Death, Fate, fate
+from tests.recovery.crash_points import Fate, Life, Outputs, check_deaths
 
 BATCHES = 9
 # What happens, in order: batches, jobs that go into a graph of their own or come back, checkpoints.
@@ -41,8 +40,7 @@ class MoveFate(Fate):
         return lambda *args, **options: (fateful if self.moving else write)(*args, **options)
 
 
-def act(engine: Engine, kind: str, what: str) -> None:
-    """One operation, which may be done already: the life before may have died behind it."""
+def act(kind: str, what: str, engine: Engine) -> None:
     match kind:
         case "feed":
             feed(engine, int(what))
@@ -56,29 +54,23 @@ def act(engine: Engine, kind: str, what: str) -> None:
                 graph.runner.checkpoint(wait=True)
 
 
-def live(folder: Path, operations: tuple[tuple[str, str], ...], chosen: MoveFate) -> dict[str, list[str]]:
-    """What comes out of a life that dies where its fate says, and is taken up again."""
+def live(folder: Path, operations: tuple[tuple[str, str], ...], chosen: MoveFate) -> Outputs:
+    def one(kind: str, what: str, engine: Engine) -> None:
+        chosen.moving = kind in ("isolate", "merge")
+        act(kind, what, engine)
+
+    def begin(engine: Engine) -> None:
+        chosen.moving = False
+        submit_tables(engine, folder)
+        for name in [n for n in JOBS if n not in engine.log.jobs]:
+            engine.submit(name, JOBS[name])
+
+    def end(engine: Engine) -> Outputs:
+        check_graphs(engine)
+        return outputs(engine, folder)
+
     folder.mkdir()
-    done = 0
-    while True:
-        engine = None
-        try:
-            with fate(chosen):
-                engine = open_engine(folder)
-                submit_tables(engine, folder)
-                for name in [n for n in JOBS if n not in engine.log.jobs]:
-                    engine.submit(name, JOBS[name])
-                for kind, what in operations[done:]:
-                    chosen.moving = kind in ("isolate", "merge")
-                    act(engine, kind, what)
-                    done += 1
-                check_graphs(engine)
-                return outputs(engine, folder)
-        except Death:
-            chosen.moving = False
-        finally:
-            if engine is not None:
-                die(engine)
+    return Life(lambda: open_engine(folder), [partial(one, *o) for o in operations], end, begin).live(chosen)
 
 
 def check_graphs(engine: Engine) -> None:
@@ -88,39 +80,30 @@ def check_graphs(engine: Engine) -> None:
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
     """What comes out where no job moves."""
     found = live(tmp_path_factory.mktemp("quiet") / "life", tuple(m for m in MOVES if m[0] == "feed"), MoveFate())
     assert all(found.values())
     return found
 
 
-def test_jobs_that_go_and_come_back_give_what_those_give_that_stay(tmp_path: Path, quiet: dict[str, list[str]]) -> None:
+def test_jobs_that_go_and_come_back_give_what_those_give_that_stay(tmp_path: Path, quiet: Outputs) -> None:
     assert live(tmp_path / "life", MOVES, MoveFate()) == quiet
 
 
-def check_deaths(tmp_path: Path, quiet: dict[str, list[str]], points: Callable[[int], range]) -> None:
+def check(tmp_path: Path, quiet: Outputs, points: Callable[[int], range]) -> None:
     counted = MoveFate()
     live(tmp_path / "counted", MOVES, counted)
-    failures = []
-    for at in points(counted.writes):
-        for after in (False, True):
-            try:
-                found = live(tmp_path / f"{at}-{after}", MOVES, MoveFate(at, after))
-            except (SqlError, KeyError, AssertionError, RuntimeError) as error:
-                failures.append((at, after, repr(error)[:300]))
-                continue
-            failures += [(at, after, n, quiet[n], found[n]) for n in quiet if found[n] != quiet[n]]
-    assert not failures, f"{len(failures)} of {counted.writes}: " + "\n".join(map(str, failures))
+    check_deaths(
+        tmp_path, lambda folder, at, after: live(folder, MOVES, MoveFate(at, after)), quiet, points(counted.writes)
+    )
 
 
-def test_a_death_at_some_writes_of_a_move_changes_nothing(tmp_path: Path, quiet: dict[str, list[str]]) -> None:
-    check_deaths(tmp_path, quiet, lambda writes: range(1, writes + 1, 37))
+def test_a_death_at_some_writes_of_a_move_changes_nothing(tmp_path: Path, quiet: Outputs) -> None:
+    check(tmp_path, quiet, lambda writes: range(1, writes + 1, 37))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("eighth", range(8))
-def test_a_death_at_any_write_of_a_move_changes_nothing(
-    tmp_path: Path, quiet: dict[str, list[str]], eighth: int
-) -> None:
-    check_deaths(tmp_path, quiet, lambda writes: range(1 + eighth, writes + 1, 8))
+def test_a_death_at_any_write_of_a_move_changes_nothing(tmp_path: Path, quiet: Outputs, eighth: int) -> None:
+    check(tmp_path, quiet, lambda writes: range(1 + eighth, writes + 1, 8))

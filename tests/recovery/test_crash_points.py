@@ -4,22 +4,19 @@ goes on gets what an undisturbed life gives, row by row and in order."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from parser.errors import SqlError
-from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.changes import Request
 from sqlengine.jobs.log import Origin
 from sqlengine.jobs.planning import JobText
-from sqlengine.state.store import RocksStore
-from tests.engine.by_hand import die, step
+from tests.engine.by_hand import step
+from tests.recovery.crash_points import Fate, Life, Outputs, check_deaths
 
 EVENTS = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), host STRING, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
@@ -62,40 +59,6 @@ OPERATIONS: tuple[tuple[str, object], ...] = (
 PER_BATCH = 8
 
 
-class Death(BaseException):
-    """The process ends here."""
-
-
-@dataclass
-class Fate:
-    """Counts writes, and ends the life at one of them."""
-
-    at: int = -1
-    after: bool = False
-    writes: int = 0
-
-    def around(self, write: Callable[..., object]) -> Callable[..., object]:
-        def fateful(*args: object, **options: object) -> object:
-            self.writes += 1
-            mine = self.writes == self.at
-            if mine and not self.after:
-                raise Death
-            result = write(*args, **options)
-            if mine:
-                raise Death
-            return result
-
-        return fateful
-
-
-@contextmanager
-def fate(chosen: Fate) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(EmbeddedBroker, "append", chosen.around(EmbeddedBroker.append))
-        patch.setattr(RocksStore, "put", chosen.around(RocksStore.put))
-        yield
-
-
 def event(number: int) -> bytes:
     second = number - (7 if number % 9 == 5 else 0)
     text = f"2026-01-01 00:{max(second, 0) // 60:02}:{max(second, 0) % 60:02}"
@@ -108,7 +71,7 @@ def feed(engine: Engine, batch: int) -> None:
     step(engine)
 
 
-def act(engine: Engine, folder: Path, kind: str, what: object) -> None:
+def act(folder: Path, kind: str, what: object, engine: Engine) -> None:
     """One operation. It may be done already: the life before may have died behind it."""
     match kind, what:
         case "submit", dict():
@@ -137,26 +100,12 @@ def open_engine(folder: Path) -> Engine:
     return engine
 
 
-def live(folder: Path, chosen: Fate) -> dict[str, list[str]]:
-    """What comes out of a life that dies where its fate says, and is taken up again."""
-    done = 0
-    while True:
-        engine = None
-        try:
-            with fate(chosen):
-                engine = open_engine(folder)
-                for kind, what in OPERATIONS[done:]:
-                    act(engine, folder, kind, what)
-                    done += 1
-                return outputs(engine, folder)
-        except Death:
-            pass
-        finally:
-            if engine is not None:
-                die(engine)
+def live(folder: Path, chosen: Fate) -> Outputs:
+    operations = [partial(act, folder, kind, what) for kind, what in OPERATIONS]
+    return Life(lambda: open_engine(folder), operations, partial(outputs, folder)).live(chosen)
 
 
-def outputs(engine: Engine, folder: Path) -> dict[str, list[str]]:
+def outputs(folder: Path, engine: Engine) -> Outputs:
     found = {}
     for topic in ("alerts", "totals", "too_late"):
         records = engine.broker.read(topic, 0, 0)
@@ -169,16 +118,7 @@ def check(tmp_path: Path, points: Callable[[int], range]) -> None:
     quiet = Fate()
     expected = live(tmp_path / "quiet", quiet)
     assert all(expected.values())
-    failures = []
-    for at in points(quiet.writes):
-        for after in (False, True):
-            try:
-                found = live(tmp_path / f"{at}-{after}", Fate(at, after))
-            except (SqlError, KeyError, AssertionError, RuntimeError) as error:
-                failures.append((at, after, repr(error)[:300]))
-                continue
-            failures += [(at, after, n, expected[n], found[n]) for n in expected if found[n] != expected[n]]
-    assert not failures, f"{len(failures)} of {quiet.writes}: " + "\n".join(map(str, failures))
+    check_deaths(tmp_path, lambda folder, at, after: live(folder, Fate(at, after)), expected, points(quiet.writes))
 
 
 def test_a_death_at_every_eleventh_write_changes_nothing(tmp_path: Path) -> None:
