@@ -21,6 +21,7 @@ log = logging.getLogger("sqlengine")
 
 _LENGTH = struct.Struct("<I")
 _MOST_WAITING = 64
+_PREFIX = "sqlengine-broker-"
 
 
 class NearServer:
@@ -28,13 +29,14 @@ class NearServer:
 
     def __init__(self, broker: Served) -> None:
         self._broker = broker
-        self._folder = Path(
-            tempfile.mkdtemp(prefix="sqlengine-")
-        )  # a socket's path is short, a data folder's may not be
+        _remove_left()
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # a socket's path is short, a data folder's may not be
         self.path = self._folder / "broker"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(str(self.path))
+        unready = self.path.with_name("unready")
+        self._socket.bind(str(unready))
         self._socket.listen(_MOST_WAITING)
+        unready.rename(self.path)  # whoever sees the name is answered, or the server is gone
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._accept, name="near", daemon=True)
@@ -75,6 +77,19 @@ class NearServer:
         finally:
             with self._lock:
                 self._open.discard(connection)
+
+
+def _remove_left() -> None:
+    """The folders of servers that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/broker"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.setblocking(False)
+            try:
+                connection.connect(str(path))
+            except ConnectionRefusedError:
+                shutil.rmtree(path.parent, ignore_errors=True)
+            except OSError as error:
+                log.debug("%s is left: %s", path, error)
 
 
 class NearTransport:

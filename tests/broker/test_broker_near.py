@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
 import threading
 from pathlib import Path
 
@@ -39,6 +41,21 @@ def test_threads_ask_at_once_and_learn_that_the_server_is_gone(tmp_path: Path) -
         near.topics()
     assert not server.path.exists()
     near.close()
+    broker.close()
+
+
+def test_the_folder_of_a_server_that_was_killed_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / "sqlengine-broker-left"
+    left.mkdir()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(left / "broker"))
+    broker = EmbeddedBroker(tmp_path / "data")
+    first, second = NearServer(broker), NearServer(broker)
+    assert not left.exists()
+    assert first.path.exists()
+    first.close()
+    second.close()
     broker.close()
 
 
