@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 Work: TypeAlias = Callable[[], object]
 
@@ -67,6 +68,28 @@ class Threads(Protocol):
 
     def now(self) -> float:
         """Seconds that only grow."""
+
+
+class Background(ABC):
+    """A thread beside the engine, which `_run` leaves when `_stopping` is set. `patience_s`: how long `stop` waits for it."""
+
+    patience_s: ClassVar[float | None] = 60
+
+    def __init__(self, name: str) -> None:
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """May be called twice, and of what was never started."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(self.patience_s)
+
+    @abstractmethod
+    def _run(self) -> None: ...
 
 
 class MachineThreads:

@@ -4,33 +4,24 @@ follows."""
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from contextlib import closing
 
 from sqlengine.broker.errors import BrokerError
 from sqlengine.engine import Engine
+from sqlengine.threads import Background
 
 EVERY_S = 60.0
 log = logging.getLogger("sqlengine")
 
 
-class Upkeep:
+class Upkeep(Background):
     """A thread of its own, so that neither the graph nor a request waits for it. The first turn comes after a while: what
     was not read before the start is read first."""
 
     def __init__(self, engine: Engine) -> None:
+        super().__init__("upkeep")
         self._engine = engine
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join(60)
 
     def turn(self) -> None:
         """All there is to do at the moment. What fails is tried again with the next turn."""

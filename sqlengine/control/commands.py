@@ -5,7 +5,6 @@ A command is JSON: {"id", "op", "name", "sql", "version", "take_over", "savepoin
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.engine import Engine
 from sqlengine.engine.changes import Outcome
 from sqlengine.jobs.log import Origin
+from sqlengine.threads import Background
 from sqlengine.topic_access import COMMANDS
 
 RESULTS = "_command_results"
@@ -42,27 +42,18 @@ class Command(msgspec.Struct, frozen=True):
     savepoint: str | None = None
 
 
-class CommandIntake:
+class CommandIntake(Background):
     """Takes commands in a thread of its own. A command is committed after it is carried out: after a crash in between
     it is carried out again, which changes nothing (the same text again is 'unchanged'). Without space for the answer
     it waits until there is some."""
 
     def __init__(self, engine: Engine, describe: Callable[[SqlError], dict[str, object]]) -> None:
+        super().__init__("commands")
         self._engine = engine
         self._broker: Broker = engine.broker
         self._describe = describe
-        self._stopping = threading.Event()
         for name in (COMMANDS, RESULTS):
             self._broker.create_topic(name, retention_ms=KEPT_MS, if_not_exists=True)
-        self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join(60)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -7,7 +7,6 @@ import math
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from sqlengine.config import Config
 from sqlengine.instances.instance import Place
 from sqlengine.instances.leader import DividedGraph
 from sqlengine.instances.process import Work, start
+from sqlengine.threads import Background
 
 log = logging.getLogger("sqlengine")
 
@@ -51,9 +51,11 @@ class Child:
         return self.process.pid if self.process is not None else None
 
 
-class Processes:
-    """`count` instances of one divided graph, named 1, 2 and so on. With `most` one that has died so often, soon after its
-    start each time, is not started again: the jobs of the graph fail."""
+class Processes(Background):
+    """`count` instances of one divided graph, named 1, 2 and so on; `stop` ends them in good order. With `most` one that has
+    died so often, soon after its start each time, is not started again: the jobs of the graph fail."""
+
+    patience_s = None
 
     def __init__(
         self,
@@ -65,6 +67,7 @@ class Processes:
         session_ms: int,
         most: int | None = None,
     ) -> None:
+        super().__init__(f"instances-{graph.name}")
         self.graph = graph
         self.children = [Child(str(number + 1)) for number in range(count)]
         self._config = config
@@ -72,20 +75,9 @@ class Processes:
         self._clock = clock
         self._session_ms = session_ms
         self._most = most
-        self._stopping = threading.Event()
-        # Linux kills the children when this thread ends, however that comes.
-        self._thread = threading.Thread(target=self._run, name=f"instances-{graph.name}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends all of them in good order. May be called twice, and of what was never started."""
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join()
 
     def _run(self) -> None:
+        """Linux kills the children when this thread ends, however that comes."""
         looked = 0.0
         try:
             while not self._stopping.wait(_LOOK_S):
