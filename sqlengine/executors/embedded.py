@@ -12,15 +12,13 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
-from planner.division import INCOMING
 from planner.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
 from sqlengine.executors.letters import addressed
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Operator, Output, Timed
+from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Heir, Operator, Output, Timed
 from sqlengine.operators.rules import RulesOperator
-from sqlengine.operators.shuffle import ShuffleScanOperator
 from sqlengine.state.table import KeyedTable
 
 # As many rows of one operator may wait for the next ones.
@@ -163,13 +161,8 @@ class EmbeddedExecutor:
             self.running[node.id] = RunningNode(node, operator, context)
         self.plan = plan
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
-
-    def inherit(self, inherited: Mapping[str, str], version: int) -> None:
-        """What was sent to the parts of a divided graph before this version, and comes later, is for those nodes, too, that
-        have taken up the tables of its node."""
-        incoming = self.running[INCOMING].operator
-        assert isinstance(incoming, ShuffleScanOperator)
-        incoming.inherit(inherited, version)
+        for heir in [n.operator for n in self.running.values() if isinstance(n.operator, Heir)] if inherited else ():
+            heir.inherit(inherited or {}, plan.version)
 
     def _context(
         self,

@@ -41,8 +41,8 @@ class Limits:
 
 class GraphRunner:
     """`name` is the graph's id: epochs are numbered for it, and sinks know it as their writer. `log_offset` is behind the
-    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the versions that run;
-    `waits_for`: parts that have so many bytes of this one to read that it reads no sources for now."""
+    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the
+    versions that run; `waits_for`: parts that have so many bytes of this one to read that it reads no sources for now."""
 
     def __init__(
         self,
@@ -146,7 +146,6 @@ class GraphRunner:
         self.graph = change.graph
         if self._portion is not None:
             self._portion.shuffle.version = change.graph.version
-            self.executor.inherit(change.inherited, change.graph.version)
         gone = [n for n, v in change.jobs.items() if not v]
         self.jobs = {**self.jobs, **change.jobs}
         for name in gone:

@@ -7,7 +7,7 @@ it on its buckets, an instance on its shards, a simulation on a clock of its own
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from parser.types import BIGINT, STRING, Column, Schema
@@ -50,6 +50,14 @@ class Timed(Protocol):
 
     def timer(self) -> int | None:
         """The processing time (ms) at which it wants a tick; None where it waits for nothing."""
+
+
+@runtime_checkable
+class Heir(Protocol):
+    """An operator that must know which nodes take up the state of others."""
+
+    def inherit(self, nodes: Mapping[str, str], version: int) -> None:
+        """With `version` of the graph those nodes take up the state of these (by id)."""
 
 
 @runtime_checkable

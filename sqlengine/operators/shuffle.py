@@ -114,8 +114,7 @@ class ShuffleScanOperator:
         self._heirs = _Heirs(context)
 
     def inherit(self, nodes: Mapping[str, str], version: int) -> None:
-        """Nodes take up the state of others (by id) with this version of the graph: what was sent to those before, and
-        comes later, is theirs, too."""
+        """See `Heir`: what was sent to the others before, and comes later, is for those, too."""
         for crossing in self._ports:
             node, port = crossing.rsplit(".", 1)
             if node in nodes:
