@@ -51,7 +51,9 @@ def explain_sinks(
     parts.append("== operators ==\n" + _physical_text(lower(merged), job))
     two = {str(n.label): None for p in plans for n in split_aggregates(p, settings or {})}
     if two:
-        parts.append(f"== on Spark, in two phases ==\n{_PHASES}\n" + "\n".join(f"GroupAggregate {n}" for n in two))
+        parts.append(
+            f"== in two phases, on Spark and in parts ==\n{_PHASES}\n" + "\n".join(f"GroupAggregate {n}" for n in two)
+        )
     varying, again = varying_functions(plans), repeated(plans)
     if varying and once:
         parts.append(f"== values that are kept ==\n{_LOGGED.format(', '.join(varying))}")

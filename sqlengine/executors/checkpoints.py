@@ -86,8 +86,8 @@ class Checkpoints:
     @property
     def stored_epoch(self) -> int:
         """Of the last checkpoint that is in the store; 0 where there is none."""
-        stored = self._writer.stored
-        return 0 if stored is None else int(str(stored["epoch"]))
+        stored = self.stored
+        return 0 if stored is None else stored.epoch
 
     def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
         if epoch <= self._epoch:

@@ -63,8 +63,8 @@ class Progress:
 
 class Outputs:
     """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
-    `fatal`: why jobs fail that asked to fail on a row in error, or that cannot go on. `blocked`: sinks without
-    space. `answers`: of functions, which are kept before what comes of them leaves. `shuffle`: what takes rows to other parts of a divided graph."""
+    `fatal`: why jobs fail that asked to, or that cannot go on; `blocked`: sinks that take the epoch later; `shuffle`: the
+    one that takes rows to other parts."""
 
     def __init__(
         self,
