@@ -11,6 +11,9 @@ from typing import Final
 
 from parser.types import Schema
 from planner.logical import (
+    OTHERS,
+    OWN,
+    LocalAggregate,
     LogicalPlan,
     LookupJoin,
     Scan,
@@ -145,6 +148,8 @@ class _Division:
 
     def _own(self, node: PhysicalNode) -> PhysicalNode:
         """What is there once, or only in the part with bucket 0, has no rows in the others."""
+        if isinstance(node.plan, LocalAggregate):
+            return replace(node, held=True)
         if self.share.index == 0:
             return node
         if isinstance(node.plan, Values):
@@ -168,9 +173,10 @@ class _Division:
         keys = target.plan.exchange(port) if isinstance(target.plan, Stateful) else None
         below, columns = _crossing_rows(source, target, port)
         out = ShuffleOut(below, name, keys, columns, self.share.index, self.share.parts)
-        self._put(PhysicalNode(_out(name), out, columns.names, {0: (Edge(OUTGOING),)}, target.jobs, target.rank + 1))
-        into = ShuffleIn(name, columns, self.share.parts)
-        self._put(PhysicalNode(_into(name), into, columns.names, {0: (Edge(target.id, port),)}, target.jobs, -1))
+        away = {OTHERS: (Edge(OUTGOING),), OWN: (Edge(_into(name)),)}
+        self._put(PhysicalNode(_out(name), out, columns.names, away, target.jobs, target.rank - 2, held=True))
+        into, on = ShuffleIn(name, columns, self.share.parts), {0: (Edge(target.id, port),)}
+        self._put(PhysicalNode(_into(name), into, columns.names, on, target.jobs, target.rank - 1, held=True))
 
     def _put(self, node: PhysicalNode) -> None:
         self.nodes[node.id] = node

@@ -13,6 +13,10 @@ from planner.required import Reads, required
 from planner.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.scalar import ColumnRef
 
+# Ranks of operations are so far apart, and rules stand so far behind what they read: the ends of a crossing between parts
+# of a divided graph find their places right before their target (planner/division.py).
+_RANKS, _RULES = 6, 3
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -28,7 +32,7 @@ class Edge:
 class PhysicalNode:
     """One operator to run. `columns`: names that it gives, those somebody reads, in the order of its schema. `edges` by
     output port. `rank`: producers come before consumers. `absent`: all its rows are in another part of a divided graph, and
-    time alone passes it."""
+    time alone passes it. `held`: it takes all that comes to it in an epoch at its end."""
 
     id: str
     plan: LogicalPlan | RulesPlan
@@ -37,6 +41,7 @@ class PhysicalNode:
     jobs: frozenset[str]
     rank: int
     absent: bool = False
+    held: bool = False
 
     @property
     def outgoing(self) -> Iterator[Edge]:
@@ -144,7 +149,7 @@ class _Lowering:
             self.rules.setdefault(node.inputs[0], {})[name] = self._rule(name)
         elif name in self.graph.nodes and not isinstance(node.plan, Sink) and not _fused(self.graph, node):
             ports = _ports(self.graph, node)
-            self.nodes[name] = PhysicalNode(name, node.plan, self._columns(node), ports, node.jobs, 2 * node.rank)
+            self.nodes[name] = PhysicalNode(name, node.plan, self._columns(node), ports, node.jobs, _RANKS * node.rank)
 
     def _columns(self, node: GraphNode) -> tuple[str, ...]:
         reads = self.reads.get(node.id, {})
@@ -169,7 +174,9 @@ class _Lowering:
         plan = before.changed(different) if different else before
         edges = self._edges_of_rules(before, plan, changes, old.edges if old is not None else {})
         stay = old.jobs - self.jobs if old is not None else frozenset()
-        return PhysicalNode(rules_id(source), plan, self._columns(node), edges, stay | jobs, 2 * node.rank + 1)
+        return PhysicalNode(
+            rules_id(source), plan, self._columns(node), edges, stay | jobs, _RANKS * node.rank + _RULES
+        )
 
     def _edges_of_rules(
         self, old: RulesPlan, new: RulesPlan, changes: Iterable[str], edges: Mapping[int, tuple[Edge, ...]]

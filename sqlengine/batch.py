@@ -174,6 +174,29 @@ def concat(batches: Sequence[Batch]) -> Batch:
     )
 
 
+def together(batches: Sequence[Batch]) -> list[Batch]:
+    """Batches that come one after the other as few of many rows: those of one schema, unless one of them says that its
+    source has fallen silent or speaks again."""
+    runs: list[list[Batch]] = []
+    for batch in batches:
+        last = runs[-1][-1] if runs else None
+        if last is not None and (last.schema, last.idle) == (batch.schema, batch.idle):
+            runs[-1].append(batch)
+        else:
+            runs.append([batch])
+    return [_one(run) for run in runs]
+
+
+def _one(run: Sequence[Batch]) -> Batch:
+    """Rows before which a tick came know of the time that it told of."""
+    made = concat(run)
+    if len(run) == 1:
+        return made
+    steps = joined_steps([np.array([b.watermark for b in run]), *(b.steps for b in run)])
+    origin = made.origin if all(b.origin == made.origin for b in run) else ""
+    return replace(made, origin=origin, steps=steps)
+
+
 def joined_steps(steps: Sequence[IntArray | None]) -> IntArray | None:
     """Those of several batches, for `Batch.steps`."""
     known = [s for s in steps if s is not None]

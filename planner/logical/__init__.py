@@ -17,7 +17,7 @@ from planner.logical.over import Frame, Over, OverCall
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
 from planner.logical.ranks import Materialize, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
-from planner.logical.shuffle import ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
+from planner.logical.shuffle import OTHERS, OWN, ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate
 from planner.logical.window_rows import WindowJoin, WindowRank
@@ -34,6 +34,8 @@ from planner.logical.windows import (
 
 __all__ = [
     "LATE_COLUMNS",
+    "OTHERS",
+    "OWN",
     "ROWS",
     "WINDOW_COLUMNS",
     "AggregateCall",

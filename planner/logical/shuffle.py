@@ -12,6 +12,8 @@ from planner.logical.core import Scan
 from planner.logical.node import LogicalPlan, OneInput
 
 KEY = "key"
+# The output ports of rows that leave a part: those for other parts in parcels, those for itself as they are.
+OTHERS, OWN = 0, 1
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from parser.types import Schema
 from planner.physical import PhysicalNode, PhysicalPlan
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, together
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
 from sqlengine.executors.letters import addressed
@@ -120,6 +120,8 @@ class EmbeddedExecutor:
         self.spent: defaultdict[str, float] = defaultdict(float)  # seconds by node, with its rows on their way to sinks
         self._rows: Counter[str] = Counter()
         self._timed: list[Timed] = []
+        self._held: dict[str, list[tuple[int, Batch]]] = {}
+        self._held_rows = 0
 
     def prepare(self, plan: PhysicalPlan) -> Prepared:
         """Builds the operators that the plan needs and that are not running as they are: patterns compile here."""
@@ -207,8 +209,22 @@ class EmbeddedExecutor:
 
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind; rows for sinks go to
-        `write`, dead letters to `self.errors`. Nodes work in topological order, so each sees its inputs complete."""
+        `write`, dead letters to `self.errors`. Nodes work in topological order, so each sees its inputs complete; those that
+        are held wait for `release`, or until many rows do."""
         self._work(node, {node: [(0, batch)]}, [(self.running[node].node.rank, node)], write)
+        if self._held_rows >= _ROWS:
+            self.release(write)
+
+    def release(self, write: SinkWrite) -> None:
+        """Gives nodes that are held what has come to them since the last call, together: with state they `gather` it, and
+        without they take few batches of many rows."""
+        self._held_rows = 0
+        while self._held:
+            rank, name = min((self.running[n].node.rank, n) for n in self._held)
+            parts = self._held.pop(name)
+            if not self.running[name].context.stateful:
+                parts = [(0, batch) for batch in together([b for _, b in parts])]
+            self._work(name, {name: parts}, [(rank, name)], write)
 
     def push_behind(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """The same for the nodes behind `node`, as if the batch had come out of it."""
@@ -258,6 +274,10 @@ class EmbeddedExecutor:
                     write(edge.target, batch)
                     if edge.job is not None:
                         self._rows[edge.job] += batch.num_rows
+                continue
+            if target.node.held:
+                self._held.setdefault(edge.target, []).append((edge.target_port, batch))
+                self._held_rows += batch.num_rows
                 continue
             if edge.target not in waiting:
                 waiting[edge.target] = []

@@ -164,6 +164,7 @@ class GraphRunner:
         known = brought is not None and self._portion is None  # in parts others must hear how far the time is
         for name in self._unacquainted(change) if begins and not known else ():
             self._times.introduce(name)
+        self.executor.release(self.outputs.take)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
         return change.inherited if self._portion is None else with_times(change.inherited, change.prepared.plan)
@@ -327,6 +328,7 @@ class GraphRunner:
             self._times.tick(record, read)  # no shard is silent whose rows have just come
         for name in record.ended:
             self._times.end(name, record)
+        self.executor.release(self.outputs.take)
         self.progress.epochs += 1
         self.outputs.set_aside(self.executor.take_errors())
 

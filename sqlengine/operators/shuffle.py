@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, INT, STRING, Schema
-from planner.logical import ShuffleIn, ShuffleOut, ShuffleScan
+from planner.logical import OTHERS, OWN, ShuffleIn, ShuffleOut, ShuffleScan
 from planner.logical.shuffle import KEY
-from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps
+from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps, together
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.scan import METADATA_PREFIX, OFFSET, RECORD
@@ -53,8 +53,9 @@ class _Told:
 
 
 class ShuffleOutOperator:
-    """Gives parcels for the sink. A part that gets no rows of a batch is told of the time where that is new. `rows_shuffled`,
-    `parcels` and `ticks_shuffled` (those without rows) count what goes."""
+    """Gives parcels for the sink, and the part's own rows as they are, with the part as their origin. A part that gets no
+    rows of a batch is told of the time where that is new. `rows_shuffled`, `parcels` and `ticks_shuffled` (those without
+    rows) count what goes."""
 
     def __init__(self, node: ShuffleOut, encode: Encode) -> None:
         self._node = node
@@ -65,7 +66,15 @@ class ShuffleOutOperator:
         self._told = _Told(context)
 
     def process(self, port: int, batch: Batch) -> Output:
-        moved = self._told.news(batch.watermark, batch.idle)
+        return self._send(batch, self._told.news(batch.watermark, batch.idle))
+
+    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+        """What came in one epoch crosses together."""
+        news = [(b, self._told.news(b.watermark, b.idle)) for _, b in parts]
+        told = any(moved for _, moved in news)
+        return [out for b in together([b for b, moved in news if b.num_rows or moved]) for out in self._send(b, told)]
+
+    def _send(self, batch: Batch, moved: bool) -> Output:
         if not batch.num_rows and not moved:
             return []
         names = tuple(n for n in self._node.columns.names if n in batch.schema)
@@ -74,11 +83,17 @@ class ShuffleOutOperator:
         told = [batch.steps, None if batch.row_watermarks is None else np.unique(batch.row_watermarks)]
         rest = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(told))
         shares = ((part, np.flatnonzero(owners == part)) for part in range(self._node.parts))
-        parcels = {part: self._parcel(rest, mine, batch) for part, mine in shares if len(mine) or moved}
+        sent = {part: self._share(rest, mine, batch) for part, mine in shares if len(mine) or moved}
+        own = sent.pop(self._node.index, None)
+        parcels = [encode_parcel(Parcel(self._node.crossing, self._encode(b))) for b in sent.values()]
         self._counters["rows_shuffled"] += batch.num_rows
-        self._counters["parcels"] += len(parcels)
-        columns = (pa.array(list(parcels), pa.int32()), pa.array(list(parcels.values()), pa.binary()))
-        return [(0, Batch(PARCELS, columns, len(parcels), batch.proctime))]
+        self._counters["parcels"] += len(sent)
+        self._counters["ticks_shuffled"] += sum(not b.num_rows for b in sent.values())
+        columns = (pa.array(list(sent), pa.int32()), pa.array(parcels, pa.binary()))
+        output: Output = [(OTHERS, Batch(PARCELS, columns, len(parcels), batch.proctime))]
+        if own is not None:
+            output.append((OWN, replace(own, origin=str(self._node.index), proctime=batch.proctime)))
+        return output
 
     def _owners(self, batch: Batch) -> IntArray:
         """The part that each row goes to."""
@@ -89,13 +104,10 @@ class ShuffleOutOperator:
         owners: IntArray = buckets.astype(np.int64) * self._node.parts // BUCKETS
         return owners
 
-    def _parcel(self, rows: Batch, mine: IntArray, whole: Batch) -> bytes:
-        self._counters["ticks_shuffled"] += not len(mine)
+    def _share(self, rows: Batch, mine: IntArray, whole: Batch) -> Batch:
         if len(mine) == whole.num_rows:
-            part = replace(rows, steps=whole.steps)
-        else:
-            part = replace(rows.take(mine), watermark=whole.watermark)
-        return encode_parcel(Parcel(self._node.crossing, self._encode(part)))
+            return replace(rows, steps=whole.steps)
+        return replace(rows.take(mine), watermark=whole.watermark)
 
     def close(self) -> None: ...
 

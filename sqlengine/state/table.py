@@ -18,7 +18,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from parser.types import Column, Schema
 from sqlengine.format_numbers import check_number
-from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, blank, objects, storage, to_arrow, to_numpy
+from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, blank, longer, objects, storage, to_arrow, to_numpy
 from sqlengine.state.index import HashIndex
 from sqlengine.state.keys import (
     BUCKET_HASH_VERSION,
@@ -315,13 +315,15 @@ class KeyedTable:
             return
         more = max(size, 2 * capacity) - capacity
         for name, array in self.columns.items():
-            tail = objects(repeat(None, more), more) if array.dtype.kind == "O" else np.zeros(more, array.dtype)
-            self.columns[name] = np.concatenate([array, tail])
-        self._alive = np.pad(self._alive, (0, more))
-        self._hash = np.pad(self._hash, (0, more))
-        self._sequence = np.pad(self._sequence, (0, more))
-        self._bucket = np.pad(self._bucket, (0, more))
-        self._modified = np.pad(self._modified, (0, more))
+            if array.dtype.kind == "O":
+                self.columns[name] = np.concatenate([array, objects(repeat(None, more), more)])
+            else:
+                self.columns[name] = longer(array, more)
+        self._alive = longer(self._alive, more)
+        self._hash = longer(self._hash, more)
+        self._sequence = longer(self._sequence, more)
+        self._bucket = longer(self._bucket, more)
+        self._modified = longer(self._modified, more)
 
     def _timed(self, column: str) -> Timers:
         if column not in self._timers:
