@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rules.options import Options
+from sqlengine.broker.near import NearServer
+from sqlengine.broker.wire import Served
 from sqlengine.config import Config
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.jobs.workers import Planner
+from sqlengine.spawning import Door, Process, Work, spawn
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.threads import THREADS, Threads
 
@@ -26,7 +29,8 @@ def wall_clock() -> int:
 @dataclass(frozen=True)
 class Machine:
     """`clock` in ms; `stores` gives the checkpoint stores of a folder; `planner` what plans texts; `caches`: whether the
-    data folder keeps, past the disk, what can be made anew (compiled patterns)."""
+    data folder keeps, past the disk, what can be made anew (compiled patterns); `door` is where instances reach the broker,
+    `spawn` starts their processes."""
 
     clock: Clock = wall_clock
     disk: Disk = MACHINE
@@ -34,6 +38,8 @@ class Machine:
     stores: Callable[[Path], CheckpointStores] = RocksStores
     planner: type[Planner] = Planner
     caches: bool = True
+    door: Callable[[Served], Door] = NearServer
+    spawn: Callable[[Work], Process] = spawn
 
     def rules(self, config: Config) -> Options:
         """How sets of rules are kept."""

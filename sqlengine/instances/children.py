@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from sqlengine.broker.near import NearServer
 from sqlengine.broker.wire import Served
 from sqlengine.config import Config
 from sqlengine.instances.control import PartReport, Report
@@ -14,6 +13,7 @@ from sqlengine.instances.leader import DividedGraph
 from sqlengine.instances.processes import Child, Processes
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.machine import Machine
+from sqlengine.spawning import Door
 
 # The jobs of an isolation group fail when its process has died so often, each time soon after its start.
 _MOST_DEATHS = 5
@@ -48,17 +48,17 @@ class Children:
         self._broker = broker
         self._config = config
         self._machine = machine
-        self._near: NearServer | None = None
+        self._door: Door | None = None
         self._processes: dict[str, Processes] = {}
 
     def run(self, graph: DividedGraph) -> None:
         """Starts the processes of a divided graph: no more than it has parts."""
-        if self._near is None:
-            self._near = NearServer(self._broker)
+        if self._door is None:
+            self._door = self._machine.door(self._broker)
         config = self._config
         count = min(max(config.instances, 1), graph.parts)
         most = None if group_of(graph.name) is None else _MOST_DEATHS
-        held = Processes(graph, config, self._near.path, count, self._machine.clock, config.session_ms, most)
+        held = Processes(graph, config, self._door.path, count, self._machine, most)
         self._processes[graph.name] = held
         held.start()
 
@@ -69,8 +69,8 @@ class Children:
 
     def stop(self) -> None:
         with ExitStack() as stack:
-            if self._near is not None:
-                stack.callback(self._near.close)
+            if self._door is not None:
+                stack.callback(self._door.close)
             for name in list(self._processes):
                 stack.callback(self.end, name)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlengine.instances.control import Answer, Done, PartReport, Problem, Report
@@ -25,10 +28,12 @@ class Totals:
 
 class Heard:
     """Written by the leader's thread, read by all. An instance that starts again counts from 0: what its former life did
-    stays."""
+    stays. `promise` makes what others wait for."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Condition()
+    def __init__(self, promise: Callable[[], Future[object]]) -> None:
+        self._lock = threading.Lock()
+        self._promise = promise
+        self._answered = promise()
         self._answers: dict[int, dict[str, Problem | None]] = {}
         self._done: dict[int, dict[int, Done]] = {}
         self._latest: dict[str, Report] = {}
@@ -51,12 +56,14 @@ class Heard:
             for old in [n for n in self._answers if n < answer.number]:
                 del self._answers[old]
             self._answers.setdefault(answer.number, {})[answer.instance] = answer.problem
-            self._lock.notify_all()
+            answered, self._answered = self._answered, self._promise()
+        answered.set_result(None)
 
     def answers(self, number: int, timeout_s: float) -> dict[str, Problem | None]:
         """The answers to a change so far, by instance; waits for the next one at most so long."""
+        with suppress(TimeoutError):
+            self._answered.result(timeout_s)
         with self._lock:
-            self._lock.wait(timeout_s)
             return dict(self._answers.get(number, {}))
 
     def did(self, done: Done) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from parser.errors import SqlError
 from sqlengine.broker.ahead import LookingAhead
@@ -27,6 +26,7 @@ from sqlengine.machine import Machine
 from sqlengine.parts.log import parts_topic
 from sqlengine.parts.part import Part, open_part
 from sqlengine.registry import Registry
+from sqlengine.spawning import Place
 from sqlengine.state.stores import CheckpointStores
 
 # An idle instance looks at least so often for changes and parts; data wakes it at once.
@@ -35,16 +35,6 @@ IDLE_S = 0.1
 PACE_S, FEW = 0.025, 4096
 # It reports so often while it does anything, and so often when it does nothing.
 REPORT_MS, QUIET_MS = 1000, 10_000
-
-
-@dataclass(frozen=True)
-class Place:
-    """What an instance is told when it is made: its name, which is its own among the instances of `graph`, and how long it
-    may be silent."""
-
-    name: str
-    graph: str
-    session_ms: int
 
 
 class Instance:
@@ -85,7 +75,7 @@ class Instance:
         group = parts_topic(place.graph)
         self._count = broker.topic(group).shards
         self._member = Member(broker, group, place.name, group, place.session_ms, machine.threads)
-        self._owned = OwnedParts(place.name, place.graph, self._member, self._open)
+        self._owned = OwnedParts(place.name, place.graph, self._member, self._open, machine.threads.now)
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Until it is told to stop; closes its parts then, and leaves. BrokerUnreachable where the server is gone."""

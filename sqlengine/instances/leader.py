@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -68,7 +67,8 @@ class DividedGraph(RunningGraph):
         self.group = create_parts(host.broker, name, parts)
         self.parts = parts
         self.control = ControlLog(host.broker, name)
-        self.heard = Heard()
+        self._threads = host.machine.threads
+        self.heard = Heard(self._threads.promise)
         self._reports = Reports(host.broker, name)
         self._broker = host.broker
         self._behind = False
@@ -127,7 +127,7 @@ class DividedGraph(RunningGraph):
 
     def _agree(self, number: int) -> None:
         """Returns once all members of the group have prepared. One that dies is none any more."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = self._threads.now() + PATIENCE_S
         wait = 0.0
         while True:
             answers = self.heard.answers(number, wait)
@@ -137,7 +137,7 @@ class DividedGraph(RunningGraph):
             silent = self.members() - answers.keys()
             if not silent:
                 return
-            if time.monotonic() > deadline:
+            if self._threads.now() > deadline:
                 raise ServiceError(
                     f"instance {min(silent)} has not prepared the change for {PATIENCE_S:.0f} s",
                     hint="nothing was changed; 'sql instances' shows what it does",
@@ -252,14 +252,15 @@ class _Listening(GraphLoop):
     def __init__(self, graph: DividedGraph, host: GraphHost) -> None:
         super().__init__(graph.runner, host.broker, host.on_failure, host.machine.threads)
         self._graph = graph
+        self._now = host.machine.threads.now
         self._looked = 0.0
 
     def _step(self) -> bool:
         try:
             self.runner.checkpoint_when_due()
             heard = self._graph.listen()
-            if time.monotonic() - self._looked > _LOOK_AFTER_S:
-                self._looked = time.monotonic()
+            if self._now() - self._looked > _LOOK_AFTER_S:
+                self._looked = self._now()
                 self.problem = self._graph.trouble()
             return heard
         except ServiceError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -32,16 +31,17 @@ class Held:
 
 
 class OwnedParts:
-    """`opener` gives a part, brought to where the others are. All methods are called from one thread. BrokerUnreachable
-    leaves them: with the server all ends."""
+    """`opener` gives a part, brought to where the others are; `now`: seconds that only grow. All methods are called from one
+    thread. BrokerUnreachable leaves them: with the server all ends."""
 
-    def __init__(self, name: str, graph: str, member: Member, opener: Opener) -> None:
+    def __init__(self, name: str, graph: str, member: Member, opener: Opener, now: Callable[[], float]) -> None:
         self.held: dict[int, Held] = {}
         self.done = Count()
         self._name = name
         self._graph = graph
         self._member = member
         self._opener = opener
+        self._now = now
         self._waiting: dict[int, tuple[float, str]] = {}  # until when, and why
 
     @property
@@ -57,7 +57,7 @@ class OwnedParts:
             elif owned[index] != held.since:
                 self.drop(index, "it belonged to another instance meanwhile")
         for index, since in owned.items():
-            if index not in self.held and time.monotonic() >= self._waiting.get(index, (0.0, ""))[0]:
+            if index not in self.held and self._now() >= self._waiting.get(index, (0.0, ""))[0]:
                 self._open(index, since)
         for index in self._waiting.keys() - owned.keys():
             del self._waiting[index]
@@ -117,7 +117,7 @@ class OwnedParts:
 
     def _step(self, index: int, held: Held) -> bool:
         """Jobs at fault are told of by the part itself."""
-        if held.pause_until > time.monotonic():
+        if held.pause_until > self._now():
             return False
         part = held.part
         busy = part.step()
@@ -127,7 +127,7 @@ class OwnedParts:
         elif part.runner.broken:
             self._again(index, part.loop.problem or "an internal error")
         elif part.loop.problem:  # a full disk, as a rule: it goes on once there is space
-            held.pause_until = time.monotonic() + AGAIN_S
+            held.pause_until = self._now() + AGAIN_S
         return busy
 
     def _again(self, index: int, why: str) -> None:
@@ -136,4 +136,4 @@ class OwnedParts:
         self._not_yet(index, why, AGAIN_S)
 
     def _not_yet(self, index: int, why: str, seconds: float) -> None:
-        self._waiting[index] = time.monotonic() + seconds, why
+        self._waiting[index] = self._now() + seconds, why

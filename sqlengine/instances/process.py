@@ -8,58 +8,23 @@ import logging
 import os
 import pickle  # noqa: TID251  between this process and its own child, never stored
 import signal
-import subprocess
 import sys
 import threading
-from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.near import NearTransport
-from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.instances.instance import Instance, Place
+from sqlengine.instances.instance import Instance
 from sqlengine.machine import THIS
 from sqlengine.memory import give_back, keep_for_reuse
 from sqlengine.parent import die_with_parent
 from sqlengine.parts.stores import parts_folder
+from sqlengine.spawning import Work
 
 log = logging.getLogger("sqlengine")
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
-
-
-@dataclass(frozen=True)
-class Work:
-    """What the child is sent. `socket`: where the server's broker answers; `parent`: the server's process."""
-
-    place: Place
-    config: Config
-    socket: Path
-    parent: int
-
-
-def start(work: Work) -> subprocess.Popen[bytes]:
-    """The process; it is killed when the thread that called this ends. What it logs goes where the server's log goes."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
-    program = (
-        "from sqlengine.memory import forget_pandas, importing\n"
-        f"forget_pandas()\nwith importing():\n    from {__name__} import main\nmain()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", program],
-        stdin=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
-    assert process.stdin is not None
-    try:
-        with process.stdin as stdin:
-            stdin.write(pickle.dumps(work))
-    except BrokenPipeError:  # it died at once: whoever looks finds that out
-        pass
-    return process
 
 
 def main() -> None:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import logging
 import math
 import os
-import signal
 import subprocess
-import time
-from collections.abc import Callable
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from parser.errors import SqlError
 from sqlengine.config import Config
-from sqlengine.instances.instance import Place
 from sqlengine.instances.leader import DividedGraph
-from sqlengine.instances.process import Work, start
-from sqlengine.threads import Background
+from sqlengine.machine import Machine
+from sqlengine.spawning import Place, Process, Work
 
 log = logging.getLogger("sqlengine")
 
@@ -36,7 +33,7 @@ class Child:
     member of its group any more, having been one; `deaths`: how often in a row it has died soon after its start."""
 
     name: str
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
     since: float = 0.0
     since_ms: int = 0
     restarts: int = -1
@@ -51,7 +48,7 @@ class Child:
         return self.process.pid if self.process is not None else None
 
 
-class Processes(Background):
+class Processes:
     """`count` instances of one divided graph, named 1, 2 and so on; `stop` ends them in good order. With `most` one that has
     died so often, soon after its start each time, is not started again: the jobs of the graph fail."""
 
@@ -63,35 +60,50 @@ class Processes(Background):
         config: Config,
         socket: Path,
         count: int,
-        clock: Callable[[], int],
-        session_ms: int,
+        machine: Machine,
         most: int | None = None,
     ) -> None:
-        super().__init__(f"instances-{graph.name}")
         self.graph = graph
         self.children = [Child(str(number + 1)) for number in range(count)]
         self._config = config
         self._socket = socket
-        self._clock = clock
-        self._session_ms = session_ms
+        self._machine = machine
+        self._now = machine.threads.now
+        self._looked = 0.0
         self._most = most
+        self._stopping = threading.Event()
+        # Linux kills the children when this thread ends, however that comes.
+        self._thread = machine.threads.thread(f"instances-{graph.name}", self)
 
-    def _run(self) -> None:
-        """Linux kills the children when this thread ends, however that comes."""
-        looked = 0.0
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends all of them in good order. May be called twice, and of what was never started."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def run(self) -> None:
+        """What its thread does until `stop`."""
         try:
             while not self._stopping.wait(_LOOK_S):
-                for child in self.children:
-                    self._look_after(child)
-                if time.monotonic() - looked > _SILENT_S / 2:
-                    self._look_for_silent()
-                    looked = time.monotonic()
+                self.turn()
         finally:
-            self._end()
+            self.shut()
+
+    def turn(self) -> bool:
+        """Starts who is not there, and kills who is silent."""
+        for child in self.children:
+            self._look_after(child)
+        if self._now() - self._looked > _SILENT_S / 2:
+            self._look_for_silent()
+            self._looked = self._now()
+        return False
 
     def _look_after(self, child: Child) -> None:
-        if child.process is not None and child.process.poll() is not None:
-            code = child.process.returncode
+        code = None if child.process is None else child.process.poll()
+        if code is not None:
             log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, code)
             self._bury(child)
             if child.deaths == self._most:
@@ -99,14 +111,14 @@ class Processes(Background):
                 self.graph.fail(
                     f"the process of graph '{self.graph.name}' died {child.deaths} times in a row (code {code})"
                 )
-        if child.process is None and time.monotonic() >= child.again_at:
+        if child.process is None and self._now() >= child.again_at:
             self._start(child)
 
     def _start(self, child: Child) -> None:
-        place = Place(child.name, self.graph.name, self._session_ms)
-        child.since, child.since_ms = time.monotonic(), self._clock()
+        place = Place(child.name, self.graph.name, self._config.session_ms)
+        child.since, child.since_ms = self._now(), self._machine.clock()
         try:
-            child.process = start(Work(place, self._config, self._socket, os.getpid()))
+            child.process = self._machine.spawn(Work(place, self._config, self._socket, os.getpid()))
         except OSError as error:  # no memory, or too many processes
             log.error("instance %s of %s cannot be started: %s", child.name, self.graph.name, error)
             self._pause(child)
@@ -115,10 +127,10 @@ class Processes(Background):
         child.joined, child.missing_at = False, None
 
     def _pause(self, child: Child) -> None:
-        lived = time.monotonic() - child.since
+        lived = self._now() - child.since
         child.deaths = 1 if lived > _SOUND_S else child.deaths + 1
         child.pause_s = _FIRST_PAUSE_S if lived > _SOUND_S else min(2 * child.pause_s, _LONGEST_PAUSE_S)
-        child.again_at = time.monotonic() + child.pause_s
+        child.again_at = self._now() + child.pause_s
 
     def _bury(self, child: Child) -> None:
         """Its parts go to the others at once, and it comes back in a while."""
@@ -139,19 +151,20 @@ class Processes(Background):
             if child.name in members:
                 child.joined, child.missing_at = True, None
             elif child.joined:
-                child.missing_at = child.missing_at or time.monotonic()
-                if time.monotonic() - child.missing_at > _SILENT_S:
+                child.missing_at = child.missing_at or self._now()
+                if self._now() - child.missing_at > _SILENT_S:
                     log.error("instance %s of %s is silent, and is killed", child.name, self.graph.name)
                     child.process.kill()
 
-    def _end(self) -> None:
+    def shut(self) -> None:
+        """Ends all; those that do not end in time are killed."""
         running = [c.process for c in self.children if c.process is not None]
         for process in running:
-            process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_S
+            process.terminate()
+        deadline = self._now() + _STOP_S
         for process in running:
             try:
-                process.wait(max(0.0, deadline - time.monotonic()))
+                process.wait(max(0.0, deadline - self._now()))
             except subprocess.TimeoutExpired:
                 log.error("process %d does not end, and is killed", process.pid)
                 process.kill()

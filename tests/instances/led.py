@@ -12,9 +12,10 @@ from sqlengine.broker.wire import answer
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.instances.instance import Instance, Place
+from sqlengine.instances.instance import Instance
 from sqlengine.instances.leader import DividedGraph
 from sqlengine.machine import THIS
+from sqlengine.spawning import Place
 from tests.support import eventually
 
 TABLES = """
