@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
@@ -37,10 +36,11 @@ class Led(Protocol):
 
 
 class Gathering:
-    """Of one graph. Who asks for a standstill asks for nothing else of the graph's loop meanwhile."""
+    """Of one graph; `clock` gives seconds that only grow. Who asks for a standstill asks for nothing else of the graph's loop meanwhile."""
 
-    def __init__(self, graph: Led, broker: Broker, pieces: Callable[[], Handovers]) -> None:
+    def __init__(self, graph: Led, broker: Broker, pieces: Callable[[], Handovers], clock: Callable[[], float]) -> None:
         self._graph = graph
+        self._clock = clock
         self._broker = broker
         self._pieces = pieces
 
@@ -94,7 +94,7 @@ class Gathering:
         return all(done.at == self._broker.end_offset(topic, part) for part, done in found.items())
 
     def _wait(self, number: int, enough: Callable[[dict[int, Done]], bool]) -> dict[int, Done]:
-        deadline, wait = time.monotonic() + PATIENCE_S, 0.0
+        deadline, wait = self._clock() + PATIENCE_S, 0.0
         while True:
             found = self._graph.heard.done(number, wait)
             for done in found.values():
@@ -103,7 +103,7 @@ class Gathering:
                     raise JobError(done.problem.message, detail=detail, hint=done.problem.hint)
             if len(found) == self._graph.parts and enough(found):
                 return found
-            if time.monotonic() > deadline:
+            if self._clock() > deadline:
                 missing = sorted(set(range(self._graph.parts)) - found.keys())
                 raise ServiceError(
                     f"the parts of graph '{self._graph.name}' do not come to rest",

@@ -33,7 +33,7 @@ class Heard:
     def __init__(self, promise: Callable[[], Future[object]]) -> None:
         self._lock = threading.Lock()
         self._promise = promise
-        self._answered = promise()
+        self._news = promise()
         self._answers: dict[int, dict[str, Problem | None]] = {}
         self._done: dict[int, dict[int, Done]] = {}
         self._latest: dict[str, Report] = {}
@@ -56,13 +56,11 @@ class Heard:
             for old in [n for n in self._answers if n < answer.number]:
                 del self._answers[old]
             self._answers.setdefault(answer.number, {})[answer.instance] = answer.problem
-            answered, self._answered = self._answered, self._promise()
-        answered.set_result(None)
+        self._wake()
 
     def answers(self, number: int, timeout_s: float) -> dict[str, Problem | None]:
         """The answers to a change so far, by instance; waits for the next one at most so long."""
-        with suppress(TimeoutError):
-            self._answered.result(timeout_s)
+        self._wait(timeout_s)
         with self._lock:
             return dict(self._answers.get(number, {}))
 
@@ -71,13 +69,22 @@ class Heard:
             for old in [n for n in self._done if n < done.number]:
                 del self._done[old]
             self._done.setdefault(done.number, {})[done.part] = done
-            self._lock.notify_all()
+        self._wake()
 
     def done(self, number: int, timeout_s: float) -> dict[int, Done]:
         """What parts have done so far of what an entry asks; waits for the next one at most so long."""
+        self._wait(timeout_s)
         with self._lock:
-            self._lock.wait(timeout_s)
             return dict(self._done.get(number, {}))
+
+    def _wake(self) -> None:
+        news, self._news = self._news, self._promise()
+        news.set_result(None)
+
+    def _wait(self, timeout_s: float) -> None:
+        """Until there is an answer, or something was done."""
+        with suppress(TimeoutError):
+            self._news.result(timeout_s)
 
     def latest(self) -> dict[str, Report]:
         """The last report of each instance."""

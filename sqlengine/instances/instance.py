@@ -3,11 +3,14 @@ it does."""
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from parser.errors import SqlError
 from sqlengine.broker.ahead import LookingAhead
+from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.remote import RemoteBroker, Transport
 from sqlengine.config import Config
@@ -15,7 +18,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.running import GraphHost
-from sqlengine.instances.control import ControlLog, Failed, PartReport, Reports, Told
+from sqlengine.instances.control import Answer, ControlLog, Done, Failed, PartReport, Reports, Told
 from sqlengine.instances.counting import Count, described
 from sqlengine.instances.following import Following
 from sqlengine.instances.holding import Holding
@@ -28,6 +31,8 @@ from sqlengine.parts.part import Part, open_part
 from sqlengine.registry import Registry
 from sqlengine.spawning import Place
 from sqlengine.state.stores import CheckpointStores
+
+log = logging.getLogger("sqlengine")
 
 # An idle instance looks at least so often for changes and parts; data wakes it at once.
 IDLE_S = 0.1
@@ -63,6 +68,7 @@ class Instance:
         )  # fmt: skip
         self._known: dict[str, tuple[int, PlannedJob]] = {}
         self._told: dict[frozenset[str], int] = {}
+        self._untold: deque[Answer | Done] = deque()
         self._began = self._looked = machine.clock()
         self._news: tuple[Count, Mapping[int, PartReport], str | None] | None = None
         self._news_at = 0
@@ -96,8 +102,19 @@ class Instance:
         busy = self._owned.step()
         self._holding.attend(self._owned.parts)
         if self._clock() - self._looked >= REPORT_MS:
+            self._tell_again()
             self._report()
         return busy
+
+    @property
+    def parts(self) -> Mapping[int, Part]:
+        """Those that run here."""
+        return self._owned.parts
+
+    @property
+    def version(self) -> int:
+        """Of the graph, as far as this instance has heard."""
+        return self._following.version
 
     def close(self) -> None:
         """Ends the epochs, writes checkpoints, gives the parts to the others."""
@@ -134,7 +151,19 @@ class Instance:
     # ---- what the server is told -------------------------------------------------------------------------------
 
     def _tell(self, told: Told) -> None:
-        self._reports.tell(told, self._clock())
+        """A full disk costs a report; the leader waits for an answer, which comes later."""
+        try:
+            self._reports.tell(told, self._clock())
+        except BrokerUnreachable:
+            raise
+        except BrokerError as error:
+            log.warning("instance %s cannot tell the server: %s", self.place.name, error)
+            if isinstance(told, Answer | Done):
+                self._untold.append(told)
+
+    def _tell_again(self) -> None:
+        for _ in range(len(self._untold)):
+            self._tell(self._untold.popleft())
 
     def _report(self) -> None:
         now = self._looked = self._clock()

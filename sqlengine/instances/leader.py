@@ -73,7 +73,9 @@ class DividedGraph(RunningGraph):
         self._broker = host.broker
         self._behind = False
         self._written = plan_of
-        self.gathering = Gathering(self, host.broker, lambda: Handovers(host.broker, host.machine.clock))
+        self.gathering = Gathering(
+            self, host.broker, lambda: Handovers(host.broker, host.machine.clock), self._threads.now
+        )
         self.gathering.settle()
         for member in self.members():  # of the server's former life, with which they died
             host.broker.leave(self.group, member)

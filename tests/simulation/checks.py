@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from sqlengine.engine import Engine
+from sqlengine.engine.engine import Engine
 from sqlengine.jobs.log import JobState
 from tests.simulation import workload
 from tests.simulation.workload import Row, expected
@@ -95,9 +95,11 @@ def _check_rows(life: Life, node: Node) -> None:
         mine = sorted(found.pop(job, []))
         if job == "ticks" or (job == "window" and life.late):  # chance decides what is late, and the clock when
             continue
-        if job in workload.JOBS or job == "hot":
+        if job in workload.JOBS or job in workload.REPLACED:
             wanted = expected(job, life.events)
             assert mine == wanted, f"job {job}: {_difference(mine, wanted)}"
+        elif job.startswith("late"):
+            _check_late(job, mine, life)
         elif job.startswith("extra"):
             _check_extra(job, sql, mine, next(c.sql for c in changes if c.name == job), life)
     assert not found, f"rows of {sorted(found)}"
@@ -125,6 +127,14 @@ def _check_extra(job: str, sql: str | None, mine: list[Row], text: str | None, l
         wanted: list[Row] = [(job, e.id) for e in events if e.amount > least and not e.broken]
         got = [r for r in mine if r[1] % 2 == shard]  # type: ignore[operator]
         assert got == (wanted if sql else wanted[: len(got)]), f"job {job}: {_difference(got, wanted)}"
+
+
+def _check_late(job: str, mine: list[Row], life: Life) -> None:
+    """All rows from some record of each shard on."""
+    for shard, events in enumerate(life.events):
+        wanted: list[Row] = [(job, e.id) for e in events if e.amount > 2 and not e.broken]
+        got = [r for r in mine if r[1] % 2 == shard]  # type: ignore[operator]
+        assert got == wanted[len(wanted) - len(got) :], f"job {job}: {_difference(got, wanted)}"
 
 
 def _check_order(node: Node) -> None:
@@ -173,8 +183,8 @@ def rows_by_job(node: Node) -> dict[str, list[Row]]:
         shards = range(engine.broker.topic(topic).shards)
         found[job] = [row for shard in shards for row in _decoded(records(engine, topic, shard))]
     found["drawn"] = [row[:1] for row in _decoded(records(engine, "drawn", 0))]
-    if "latest" in names(engine):
-        found["latest"] = list(_decoded(engine.broker.read_latest("latest").values()))
+    for topic in {"latest", "kept"} & names(engine):
+        found[topic] = list(_decoded(engine.broker.read_latest(topic).values()))
     found["stored"], found["added"] = node.database.rows("stored"), node.database.rows("added")
     found["files"] = [row for name in files(node, node.disk) for row in _rows_of(node, name)]
     return {job: rows for job, rows in found.items() if rows}

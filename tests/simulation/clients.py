@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 
 from parser.errors import ServiceError, SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.engine import Engine
 from sqlengine.engine.changes import Outcome, Request
+from sqlengine.engine.engine import Engine
 from sqlengine.executors.savepoint_files import Savepoint
 from sqlengine.jobs.log import JobState, Origin
 from sqlengine.jobs.planning import JobText
@@ -39,6 +39,7 @@ class Writer:
     topic: str
     shard: int
     batches: list[list[bytes]]
+    may_begin: Callable[[], bool]
     acknowledged: int = 0
     asked: int = -1
 
@@ -48,7 +49,7 @@ class Writer:
 
     def act(self) -> None:
         """Sends the next batch, or once more the one that nobody answers for."""
-        if self.done or (self.asked == self.acknowledged and not self.world.happens(0.3)):
+        if self.done or not self.may_begin() or (self.asked == self.acknowledged and not self.world.happens(0.3)):
             return
         self.asked = number = self.acknowledged
         self.network.send(f"{self.name} {number}", lambda: self._arrive(number))
@@ -88,6 +89,10 @@ class Change:
     how: Literal["submit", "restart", "roll back", "rename", "isolate", "merge"] = "submit"
 
 
+# From here on there is something to read.
+BEGIN = Change("", None)
+
+
 @dataclass
 class Operator:
     """Submits, replaces and withdraws jobs, one after the other. `made`: what is known to have taken effect."""
@@ -101,11 +106,18 @@ class Operator:
     def done(self) -> bool:
         return not self.waiting
 
+    @property
+    def has_begun(self) -> bool:
+        return BEGIN not in self.waiting
+
     def act(self) -> None:
         engine = self.node.engine
         if self.done or engine is None or self.world.happens(0.8 if self.node.short else 0.1):
             return
         change = self.waiting[0]
+        if change is BEGIN:
+            self.waiting.popleft()
+            return
         self.world.note("operator", "asks", change.name)
         outcome = None
         with self.node.mortal():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.simulation import checks, workload
-from tests.simulation.clients import Bridge, Caretaker, Change, Client, Operator, Reader, Writer
+from tests.simulation.clients import BEGIN, Bridge, Caretaker, Change, Client, Operator, Reader, Writer
 from tests.simulation.database import databases
 from tests.simulation.network import Network
 from tests.simulation.node import Node, config_of
@@ -42,6 +42,7 @@ class Life:
     late: bool
     turns: int = 0
     full: dict[str, str] = field(default_factory=dict)
+    holding: bool = False
 
     def run(self) -> None:
         for node in self.nodes:
@@ -88,7 +89,7 @@ class Life:
             if self.world.happens(0.3):
                 node.start()
             return
-        possible = node.threads.possible()
+        possible = node.possible()
         if possible:
             with node.mortal():
                 self.world.chance.choice(possible)()
@@ -96,7 +97,15 @@ class Life:
     def _fault(self) -> None:
         world, chance = self.world, self.world.chance
         node = chance.choice(self.nodes)
-        match chance.choice(("clock", "full", "full", "slow", "restart")):
+        of_instances = ("stop", "stop", "end") if node.processes else ()
+        match chance.choice(("clock", "full", "full", "slow", "restart", *of_instances)):
+            case "stop":
+                world.met["stopped instance"] += 1
+                process = chance.choice(node.processes)
+                process.resumes_at = world.up_ms + node.config.session_ms * chance.choice((1, 4, 20)) // 2
+            case "end":
+                world.met["instance ended in good order"] += 1
+                chance.choice(node.processes).terminate()
             case "restart":
                 world.met["restart in good order"] += node.engine is not None
                 node.stop()
@@ -105,6 +114,7 @@ class Life:
                 world.met["clock jump"] += 1
                 world.note("world", "clock", "jumps", by)
                 world.now_ms += by
+                world.jumped_ms += by
             case "full":
                 self._fill(node, "/", "full disk")
             case _:
@@ -124,19 +134,30 @@ class Life:
             node.disk.full = lambda _: False
             node.short = False
 
+    def meanwhile(self) -> None:
+        """An instance is held up: the others do a lot. One at a time is."""
+        if not self.holding:
+            self.holding = True
+            for _ in range(self.world.chance.randint(1, 30)):
+                self.turn()
+            self.holding = False
+
     def calm(self) -> None:
         """No more faults: all that was begun comes to its end."""
         self.world.note("world", "calm")
         self.network.calm = True
         for node in self.nodes:
             self._relieve(node)
-            node.doom, node.kills = None, 0
+            node.doom, node.kills, node.meanwhile = None, 0, None
+            for process in node.processes:
+                process.calm()
             if node.engine is None:
                 node.start()
         self.rest()
 
     def rest(self) -> None:
         """Until nobody has anything to do."""
+        quiet = 0
         for _ in range(2_000):
             self.world.now_ms += 10
             while self.network.flying:
@@ -144,9 +165,10 @@ class Life:
             waiting = [c for c in self.clients if not c.done]
             for client in waiting:
                 client.act()
-            busy = [n.threads.settle() for n in self.nodes]
+            busy = [n.settle() for n in self.nodes]
             problems = [n.engine.fleet.problem for n in self.nodes if n.engine is not None and n.engine.fleet.problem]
-            if not waiting and not any(busy) and not self.network.flying and not problems:
+            quiet = 0 if waiting or any(busy) or self.network.flying or problems else quiet + 1
+            if quiet == (3 if self.world.kind == "parts" else 1):  # parts hear of each other by turns
                 return
         raise AssertionError(f"it does not come to rest: {problems}")
 
@@ -163,10 +185,21 @@ def make(seed: int) -> Life:
     late = chance.random() < 0.3
     events = [[workload.event(shard, n, late=late) for n in range(numbers[shard])] for shard in range(2)]
     clients: list[Client] = [
-        Writer(world, network, first, f"feeder-{shard}", "events", shard, _batches(world, events[shard]))
+        Writer(
+            world,
+            network,
+            first,
+            f"feeder-{shard}",
+            "events",
+            shard,
+            _batches(world, events[shard]),
+            lambda: operator.has_begun,
+        )
         for shard in range(2)
     ]
-    operator = Operator(world, first, deque(_changes(world, fsync, large)))
+    operator = Operator(
+        world, first, deque(_changes_in_parts(world) if world.kind == "parts" else _changes(world, fsync, large))
+    )
     clients += [operator, Reader(world, first, "alerts"), Caretaker(world, first)]
     operators = {"a": operator}
     if fsync != "interval" and chance.random() < (0.4 if large else 0.1):
@@ -175,7 +208,10 @@ def make(seed: int) -> Life:
         afar = Operator(world, second, deque([Change("tables", workload.AFAR), Change("count", workload.COUNT)]))
         clients += [afar, Bridge(world, network, first, second, ("alerts", "arrived")), Caretaker(world, second)]
         operators["b"] = afar
-    return Life(world, network, nodes, clients, operators, events, late)
+    life = Life(world, network, nodes, clients, operators, events, late)
+    if world.kind == "parts":
+        first.meanwhile, first.process_kills = life.meanwhile, chance.choice((1, 2, 3, 5))
+    return life
 
 
 def _batches(world: World, events: list[workload.Event]) -> list[list[bytes]]:
@@ -207,6 +243,32 @@ def _changes(world: World, fsync: str, large: bool) -> list[Change]:
     _add_moves(world, changes, large)
     tables = workload.TABLES.replace("{fsync}", "none" if fsync == "none" else "epoch")
     return [Change("tables", tables), *changes]
+
+
+def _changes_in_parts(world: World) -> list[Change]:
+    """Jobs that can be divided, and now and then one that cannot; most of them before there is anything to read."""
+    chance = world.chance
+    names = chance.sample(workload.DIVIDED, chance.randint(2, 4))
+    if {"second", "joined"} & set(names) and "first" not in names:
+        names.append("first")
+    if chance.random() < 0.3:
+        names.append(chance.choice(("files", "stored", "added")))
+    changes = [Change("hot", workload.HOT.format(1)), Change("kept", workload.KEPT.format(1))]
+    changes += [Change(name, workload.JOBS[name]) for name in names]
+    chance.shuffle(changes)
+    later = [
+        Change(name, text.format(n + 2))
+        for n in range(chance.randint(0, 3))
+        for name, text in workload.REPLACED.items()
+    ]
+    later += [Change(f"late{n}", workload.LATE.format(name=f"late{n}")) for n in range(chance.randint(0, 2))]
+    if chance.random() < 0.3:
+        later.append(Change("hot", None, "roll back"))
+    chance.shuffle(later)
+    if chance.random() < 0.3:
+        later.append(Change("hot", "renamed", "rename"))
+    tables = workload.TABLES.replace("{fsync}", "none")
+    return [Change("tables", tables), *changes, BEGIN, *later]
 
 
 def _add_moves(world: World, changes: list[Change], large: bool) -> None:
@@ -254,7 +316,7 @@ def _live(life: Life, look: Callable[[Life], None] | None) -> None:
         checks.check_lossy(life)
     else:
         checks.check(life)
-        if life.world.seed % 3 == 0 and not life.moved:
+        if life.world.seed % 3 == 0 and not life.moved and life.world.kind != "parts":
             check_replay(life.nodes[0])
     if look is not None:
         look(life)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.engine import Engine
+from sqlengine.engine.engine import Engine
 from sqlengine.executors.epochs import EPOCHS, decode_record
 from sqlengine.functions.pool import POOL
 from sqlengine.jobs.log import MAIN

@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from parser.errors import ServiceError
 from sqlengine.state.store import Loaded, MemoryStore, Position
 from sqlengine.state.table import Changes
 from tests.simulation.world import Death, World
@@ -17,13 +19,18 @@ class _Kept:
     """What a store held after each of its puts since it was opened, the last one last."""
 
     states: list[MemoryStore] = field(default_factory=lambda: [MemoryStore()])
+    holder: SimulatedStores | None = None
+
+
+Shelf: TypeAlias = dict[str, _Kept]
 
 
 class SimulatedStores:
-    """See `CheckpointStores`; `fate` as that of the disk."""
+    """See `CheckpointStores`; `fate` as that of the disk. `kept` outlives the process, and may be that of others, too: a store
+    is open in one of them."""
 
-    def __init__(self, world: World, owner: str, fate: Callable[[], bool]) -> None:
-        self.kept: dict[str, _Kept] = {}
+    def __init__(self, world: World, owner: str, fate: Callable[[], bool], kept: Shelf | None = None) -> None:
+        self.kept: Shelf = {} if kept is None else kept
         self.dead = False
         self._world = world
         self._owner = owner
@@ -34,6 +41,9 @@ class SimulatedStores:
 
     def open(self, name: str) -> SimulatedStore:
         kept = self.kept.setdefault(name, _Kept())
+        if kept.holder not in (None, self):
+            raise ServiceError(f"checkpoint store '{name}' cannot be opened", detail="another process has it")
+        kept.holder = self
         del kept.states[:-1]
         return SimulatedStore(self, name)
 
@@ -50,6 +60,13 @@ class SimulatedStores:
         if dies:
             self.dead = True
             raise Death
+
+    def end_process(self) -> None:
+        """Whoever comes next may open what it had."""
+        self.dead = True
+        for kept in self.kept.values():
+            if kept.holder is self:
+                kept.holder = None
 
     def lose_power(self) -> None:
         for kept in self.kept.values():
@@ -83,4 +100,7 @@ class SimulatedStore:
     def drop(self, table: str) -> None:
         self._stores.change("drop", self._name, lambda: self._next().drop(table))
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        kept = self._stores.kept.get(self._name)
+        if kept is not None and kept.holder is self._stores:
+            kept.holder = None

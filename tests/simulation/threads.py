@@ -19,19 +19,24 @@ P = ParamSpec("P")
 class Promise(Future[T]):
     """A future that is worked for where it is waited for."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], None], now: Callable[[], float]) -> None:
         super().__init__()
         self._work = work
+        self._now = now
 
     def result(self, timeout: float | None = None) -> T:
-        while not self.done():
-            self._work()
+        self._wait(timeout)
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        while not self.done():
-            self._work()
+        self._wait(timeout)
         return super().exception(0)
+
+    def _wait(self, timeout: float | None) -> None:
+        """TimeoutError comes from `result`."""
+        until = None if timeout is None else self._now() + timeout
+        while not self.done() and (until is None or self._now() < until):
+            self._work()
 
 
 class Line(Executor):
@@ -47,7 +52,7 @@ class Line(Executor):
     def submit(self, work: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Future[T]:
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        promise: Promise[T] = Promise(self.turn)
+        promise: Promise[T] = Promise(self.turn, self._threads.now)
 
         def run() -> None:
             try:
@@ -83,10 +88,11 @@ class Line(Executor):
 
 @dataclass
 class Thread:
-    """A thread that turns when it is drawn. What its turns do is an epoch."""
+    """A thread that turns when it is drawn. What the turns of a graph do is an epoch."""
 
     threads: SimulatedThreads
     turning: Turning
+    place: str
     started: bool = False
     busy: bool = False
     ended: bool = False
@@ -103,7 +109,7 @@ class Thread:
 
     def turn(self) -> bool:
         self.busy = True
-        with self.threads.world.doing("epoch"):
+        with self.threads.world.doing(self.place):
             done = self.turning.turn()
         self.busy = False
         return done
@@ -126,9 +132,11 @@ class Timer:
 
 @dataclass
 class SimulatedThreads:
-    """See `Threads`."""
+    """See `Threads`. `others`: what other processes may do while somebody here waits, who is `waiting` then."""
 
     world: World
+    others: Callable[[], list[Callable[[], object]]] = list
+    waiting: int = 0
     lines: list[Line] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
@@ -140,33 +148,38 @@ class SimulatedThreads:
         return line
 
     def promise(self) -> Future[object]:
-        return Promise(self.beside)
+        return Promise(self.beside, self.now)
 
     def thread(self, name: str, turning: Turning) -> Thread:
-        thread = Thread(self, turning)
+        thread = Thread(self, turning, "epoch" if name.startswith("graph-") else "upkeep")
         self.threads.append(thread)
         return thread
 
     def every(self, name: str, seconds: float, work: Work) -> Timer:
         ms = int(seconds * 1000)
-        return self._timer(Timer(self.world.now_ms + ms, work, ms))
+        return self._timer(Timer(self.world.up_ms + ms, work, ms))
 
     def later(self, seconds: float, work: Work) -> Timer:
-        return self._timer(Timer(self.world.now_ms + int(seconds * 1000), work))
+        return self._timer(Timer(self.world.up_ms + int(seconds * 1000), work))
 
     def _timer(self, timer: Timer) -> Timer:
         self.timers.append(timer)
         return timer
 
     def now(self) -> float:
-        return self.world.now_ms / 1000
+        return self.world.up_ms / 1000
 
     # ---- what the simulation does ------------------------------------------------------------------------------
 
     def beside(self) -> None:
         """Somebody waits for a graph: graphs go on, and checkpoints are written."""
         lines = [x.turn for x in self.lines if x.waiting and not x.busy and x.name == "checkpoint"]
-        self.world.chance.choice([*lines, *(t.turn for t in self.idle_threads())])()
+        others = self.others()
+        if self.world.kind == "parts":  # somebody may have died, and is given up after a while
+            self.world.now_ms += self.world.chance.choice((0, 1, 5, 40))
+        self.waiting += 1
+        self.world.chance.choice([*lines, *(t.turn for t in self.idle_threads()), *others])()
+        self.waiting -= 1
 
     def idle_threads(self) -> list[Thread]:
         self.threads = [t for t in self.threads if not t.ended]
@@ -177,19 +190,24 @@ class SimulatedThreads:
         self.lines = [x for x in self.lines if x.waiting or not x._closed]
         found: list[Callable[[], object]] = [x.turn for x in self.lines if x.waiting and not x.busy]
         found += [t.turn for t in self.idle_threads()]
+        return found + self._due()
+
+    def _due(self) -> list[Callable[[], object]]:
         self.timers = [t for t in self.timers if not t.over]
-        return found + [lambda t=t: self._fire(t) for t in self.timers if t.at_ms <= self.world.now_ms]
+        return [lambda t=t: self._fire(t) for t in self.timers if t.at_ms <= self.world.up_ms]  # type: ignore[misc]
 
     def _fire(self, timer: Timer) -> None:
         if timer.every is None:
             timer.over = True
         else:
-            timer.at_ms = self.world.now_ms + timer.every
+            timer.at_ms = self.world.up_ms + timer.every
         timer.work()
 
     def settle(self) -> bool:
         """Lets all go on once; whether anything was done."""
         before = len(self.world.trace)
+        for fire in self._due() if self.world.kind == "parts" else ():
+            fire()
         busy = [x.turn() for x in list(self.lines) if x.waiting and not x.busy]
         turned = [t.turn() for t in self.idle_threads()]
         return bool(busy) or any(turned) or len(self.world.trace) > before

@@ -16,6 +16,10 @@ CREATE TABLE totals (host STRING, n BIGINT, total INT, window_end TIMESTAMP(3))
 WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json', 'key.fields' = 'host');
 CREATE TABLE latest (host STRING, n BIGINT, total INT, PRIMARY KEY (host) NOT ENFORCED)
 WITH ('connector' = 'topic', 'topic' = 'latest', 'format' = 'json', 'upsert' = 'true');
+CREATE TABLE kept (host STRING, n BIGINT, total INT, PRIMARY KEY (host) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = 'kept', 'format' = 'json', 'upsert' = 'true');
+CREATE TABLE latecomers (id BIGINT, ts TIMESTAMP(3), host STRING, amount INT)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'latest-offset');
 CREATE TABLE joined (id BIGINT, host STRING, amount INT)
 WITH ('connector' = 'topic', 'topic' = 'joined', 'format' = 'json');
 CREATE TABLE timed (id BIGINT, p AS PROCTIME())
@@ -31,6 +35,7 @@ WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/a/app.db', 'table-name' = 'sto
 CREATE TABLE added (id BIGINT, host STRING)
 WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/a/app.db', 'table-name' = 'added');
 """
+KEPT = "SET 'job.state' = 'keep';\nINSERT INTO kept SELECT host, COUNT(*), SUM(amount) FROM events WHERE amount <> -{} GROUP BY host"
 HOT = "INSERT INTO alerts SELECT 'hot', id FROM events WHERE amount <> -{}"
 JOBS = {
     "rule": "INSERT INTO alerts SELECT 'rule', id FROM events WHERE host IN ('h1', 'h2') AND amount > 3",
@@ -48,6 +53,10 @@ JOBS = {
     "added": "INSERT INTO added SELECT id, host FROM events WHERE amount > 5",
     "files": "INSERT INTO lines SELECT id, host FROM events WHERE amount < 6",
 }
+REPLACED = {"hot": HOT, "kept": KEPT}
+# What can run in parts, and a job that comes while others run there.
+DIVIDED = ["rule", "window", "first", "second", "latest", "joined", "ticks", "drawn"]
+LATE = "INSERT INTO alerts SELECT '{name}', id FROM latecomers WHERE amount > 2"
 # A job brought while the others run, and withdrawn again in some lives.
 EXTRA = "INSERT INTO alerts SELECT '{name}', id FROM events WHERE amount > {least}"
 TOPICS = {"events": 2, "alerts": 1, "mids": 1, "totals": 2, "joined": 1, "ticks": 1, "drawn": 1}
@@ -112,7 +121,7 @@ def expected(job: str, events: list[list[Event]]) -> list[Row]:
             rows = ((e.id, e.host) for e in every if e.amount < 6)
         case "added":
             rows = ((e.id, e.host) for e in every if e.amount > 5)
-        case "latest" | "stored":
+        case "latest" | "stored" | "kept":
             rows = _grouped((e.host, e) for e in every)
         case _:
             rows = _windows(events)
