@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias, TypeVar
 
@@ -320,13 +321,16 @@ class RunningGraph:
         """The same without a checkpoint."""
         self._rebuilder.close()
         self.loop.stop()
-        self._shut()
+        with suppress(ServiceError):  # of a checkpoint on its way, refused where the part is somebody else's by now
+            self._shut()
 
     def _shut(self) -> None:
         self._host.memory.used.pop(self.name, None)
-        self.runner.close()
-        self.checkpoints.close()
-        self._writer.shutdown()
+        try:
+            self.runner.close()
+            self.checkpoints.close()
+        finally:
+            self._writer.shutdown()
 
 
 def _log(name: str, host: GraphHost, once: bool) -> EpochLog:

@@ -177,6 +177,8 @@ def make(seed: int) -> Life:
     world = World(seed)
     chance, network = world.chance, Network(world)
     fsync = chance.choice(("none", "none", "epoch", "epoch", "interval"))
+    if world.kind == "parts" and fsync == "interval":  # it is not enough for parts
+        fsync = "epoch"
     large = chance.random() < 0.15
     kills = chance.choice((2, 3, 4, 5) if large else (1, 1, 2))
     first = Node(world, "a", config_of(world, "a", fsync), workload.TOPICS, kills)
