@@ -25,18 +25,18 @@ class LookingAhead(RemoteBroker):
         self._asked: dict[tuple[str, int], Read] = {}
         self._found: dict[_Place, Batches | None] = {}
 
-    def look(self) -> None:
-        """Places at which one cannot be read any more are left to those who read there."""
+    def look(self, timeout_s: float = 0.0) -> bool:
+        """Waits so long (a second at most) until there is anything; False when there is nothing. Places at which one cannot
+        be read any more are left to those who read there."""
         asked, self._asked, self._found = self._asked, {}, {}
-        if not asked:
-            return
         try:
-            found = self.read_all(tuple(asked.values()))
+            found = self.read_all(tuple(asked.values()), timeout_s)
         except BrokerUnreachable:
             raise
         except BrokerError:
-            return
+            return True
         self._found = {(r.topic, r.shard, r.offset): b for r, b in zip(asked.values(), found, strict=True)}
+        return any(b is not None for b in found)
 
     def forget(self) -> None:
         """What was found is not to be taken for what there is."""

@@ -169,9 +169,10 @@ class RemoteBroker:
         batches = self._ask(asked, _BATCHES)
         return None if batches is None else self.opened(asked, batches)
 
-    def read_all(self, reads: tuple[Read, ...]) -> list[Batches | None]:
-        """What several reads give, each to be `opened`. Raises what the first of them raises."""
-        return self._ask(ReadAll(reads), _ALL_BATCHES)
+    def read_all(self, reads: tuple[Read, ...], timeout_s: float = 0.0) -> list[Batches | None]:
+        """What several reads give, each to be `opened`; waits so long (a second at most) until one gives anything. Raises
+        what the first of them raises."""
+        return self._ask(ReadAll(reads, timeout_s), _ALL_BATCHES)
 
     def opened(self, asked: Read, batches: Batches) -> Records:
         """The records that a read gave."""

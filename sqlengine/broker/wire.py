@@ -5,6 +5,7 @@ Batches are sent as whoever appends has made them, and read as they stand in the
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
@@ -146,10 +147,20 @@ class Read(Request, frozen=True):
 
 
 class ReadAll(Request, frozen=True):
+    """Waits at most so long until one of them has anything."""
+
     reads: tuple[Read, ...]
+    timeout_s: float = 0.0
 
     def answer(self, broker: Served) -> object:
+        until = time.monotonic() + min(self.timeout_s, MAX_WAIT_S)
+        seen = broker.wait_beyond(-1, 0)
+        while not self._any(broker) and (left := until - time.monotonic()) > 0:
+            seen = broker.wait_beyond(seen, left)
         return [read.answer(broker) for read in self.reads]
+
+    def _any(self, broker: Served) -> bool:
+        return any(broker.end_offset(read.topic, read.shard) > read.offset for read in self.reads)
 
 
 class Lookup(Request, frozen=True):
@@ -364,7 +375,7 @@ def answer(
     try:
         request = _REQUEST.decode(question)
         allow(request)
-        if isinstance(request, Wait) and waiting is not None:
+        if isinstance(request, Wait | ReadAll) and request.timeout_s and waiting is not None:
             return msgspec.msgpack.encode(Answer(_wait(broker, request, waiting)))
         return msgspec.msgpack.encode(Answer(request.answer(broker)))
     except msgspec.DecodeError as error:
@@ -375,9 +386,9 @@ def answer(
     return msgspec.msgpack.encode(Answer(None, failure))
 
 
-def _wait(broker: Served, request: Wait, waiting: threading.BoundedSemaphore) -> object:
+def _wait(broker: Served, request: Wait | ReadAll, waiting: threading.BoundedSemaphore) -> object:
     if not waiting.acquire(blocking=False):
-        return broker.wait_beyond(request.seen, 0)
+        return msgspec.structs.replace(request, timeout_s=0.0).answer(broker)
     try:
         return request.answer(broker)
     finally:

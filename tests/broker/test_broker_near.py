@@ -15,6 +15,7 @@ from sqlengine.broker.errors import BrokerUnreachable, TopicNotFound
 from sqlengine.broker.near import NearServer, NearTransport
 from sqlengine.broker.remote import RemoteBroker
 from sqlengine.broker.wire import answer
+from tests.support import PATIENCE_S
 
 
 def test_threads_ask_at_once_and_learn_that_the_server_is_gone(tmp_path: Path) -> None:
@@ -93,4 +94,28 @@ def test_what_is_read_again_and_again_comes_with_one_question(tmp_path: Path) ->
     broker.append("t", 0, [b"new"], timestamp_ms=9)
     ahead.forget()
     assert b"new" in read()
+    broker.close()
+
+
+def test_who_looks_is_woken_by_what_he_reads_alone(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path)
+    waiting = threading.BoundedSemaphore(1)
+    ahead = LookingAhead(lambda question, _: answer(broker, question, waiting=waiting))
+    for topic in ("mine", "others"):
+        broker.create_topic(topic)
+    assert ahead.read("mine", 0, 0) is None
+
+    def look(timeout_s: float, *appends: str) -> bool:
+        """Whether there is anything, with these appends on the way."""
+        later = threading.Timer(0.02, lambda: [broker.append(t, 0, [b"v"], timestamp_ms=0) for t in appends])
+        later.start()
+        found = ahead.look(timeout_s)
+        ahead.read("mine", 0, 0)
+        later.join()
+        return found
+
+    assert not look(0.1, "others")
+    with waiting:  # all that may wait do
+        assert not look(PATIENCE_S)
+    assert look(PATIENCE_S, "others", "mine")
     broker.close()
