@@ -26,7 +26,8 @@ _SPLIT: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 def in_two_phases(plan: P, settings: Mapping[str, str]) -> P:
     """The plan with a step before the exchange of every aggregate that can have one, as 'table.optimizer.agg-phase-strategy'
-    says. As in Flink mini-batch must be on; AUTO leaves out sums that are rounded, which may differ in their last digits."""
+    says. As in Flink mini-batch must be on; AUTO leaves out sums that are rounded, which may differ in their last digits, and
+    extremes of what may be NaN, which count for nothing behind one."""
     strategy = one_of(settings, AGG_PHASES, AGG_STRATEGIES)
 
     def split(node: LogicalPlan) -> LogicalPlan:
@@ -67,8 +68,8 @@ def splits(node: GroupAggregate, strategy: str) -> bool:
 def _merges(call: AggregateCall, strategy: str) -> bool:
     if call.function not in _SPLIT or call.distinct:
         return False
-    rounded = call.argument_type is not None and call.argument_type.root in (Root.FLOAT, Root.DOUBLE)
-    return strategy == "TWO_PHASE" or not rounded or call.function not in ("SUM", "AVG")
+    binary = call.argument_type is not None and call.argument_type.root in (Root.FLOAT, Root.DOUBLE)
+    return strategy == "TWO_PHASE" or not binary or call.function == "COUNT"
 
 
 def split_aggregates(plan: LogicalPlan, settings: Mapping[str, str]) -> Iterator[GroupAggregate]:

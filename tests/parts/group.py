@@ -3,6 +3,7 @@ checkpoints, sources and sinks are the real ones; the clock goes by steps."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,13 +29,21 @@ from sqlengine.threads import THREADS, Threads
 
 START = 1_700_000_000_000
 NEVER = 1 << 60
-_TICK_MS = 1_009
+TICK_MS = 1_009
 # Who reads so long without an end reads for ever.
 STEPS = 20_000
 
 
 class Killed(BaseException):
     """The part ends here."""
+
+
+class Failed(AssertionError):
+    """The job fails."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 @dataclass
@@ -55,7 +64,8 @@ class Stores:
 
 @dataclass
 class Group:
-    """The parts of a graph. `jobs` are the versions of jobs as they were planned."""
+    """The parts of a graph. `jobs` are the versions of jobs as they were planned; `acts`:
+    what was done to parts."""
 
     broker: EmbeddedBroker
     parts: int = 3
@@ -69,6 +79,8 @@ class Group:
     checkpoints: Checkpoints = "rocksdb"
     graph: str = "g"
     handovers: dict[str, Belongings] = field(default_factory=dict)
+    tick_ms: int = TICK_MS
+    acts: Counter[str] = field(default_factory=Counter)
 
     def host(self) -> GraphHost:
         config = Config(
@@ -79,7 +91,7 @@ class Group:
         )
 
         def on_failure(jobs: frozenset[str], why: str) -> None:
-            raise AssertionError(f"{sorted(jobs)} fail: {why}")
+            raise Failed(f"{sorted(jobs)} fail: {why}")
 
         return GraphHost(
             config,
@@ -136,7 +148,7 @@ class Group:
         part = self.open[index]
         self.steps += 1
         assert self.steps < STEPS, "it never ends"
-        self.now += _TICK_MS
+        self.now += self.tick_ms
         busy = part.step()
         assert part.lost or part.loop.problem is None, part.loop.problem
         return busy
@@ -189,6 +201,7 @@ class Group:
         return True
 
     def act(self, index: int, action: str, chance: Random) -> None:
+        self.acts[action] += 1
         match action:
             case "step":
                 self.step(index)
@@ -226,7 +239,7 @@ def undivided(group: Group, job: PlannedJob, name: str = "alone", takes: Belongi
 def to_its_end(group: Group, graph: RunningGraph) -> RunningGraph:
     quiet = 0
     while quiet < 2:
-        group.now += _TICK_MS
+        group.now += group.tick_ms
         quiet = 0 if graph.loop.turn() else quiet + 1
         assert graph.loop.problem is None, graph.loop.problem
     return graph

@@ -16,29 +16,21 @@ from sqlengine.formats.registry import framing_of
 
 @dataclass
 class Topics:
-    """Makes the topics of a statement in a broker; lines are dealt to their shards in turns."""
+    """Makes the topics of a statement in a broker; lines are dealt to their shards in turns. Tables that a topic cannot
+    stand for, since a row says where it was or replaces what a folder had, stay what they are."""
 
     broker: Broker
     shards: int
     made: dict[object, Table] = field(default_factory=dict)
 
     def over(self, sinks: tuple[Sink, ...]) -> tuple[Sink, ...]:
-        """The statement over topics. ValueError where its tables are none that can be."""
         changed = [transform(sink, self._read) for sink in sinks]
         return tuple(self._written(n, s) for n, s in enumerate(changed) if isinstance(s, Sink))
 
     def _read(self, node: LogicalPlan) -> LogicalPlan:
-        if not isinstance(node, Scan):
+        if not isinstance(node, Scan) or not _of_lines(node.table):
             return node
         table = node.table
-        if (
-            table.connector != "filesystem"
-            or "path" not in table.options
-            or table.metadata
-            or table.partition_keys
-            or node.reloaded
-        ):
-            raise ValueError(f"connector {table.connector} with {len(table.metadata)} metadata columns")
         known = (table.name, *sorted(table.options.items()))
         if known not in self.made:
             self.made[known] = self._dealt(table, f"in-{len(self.made)}")
@@ -55,10 +47,15 @@ class Topics:
 
     def _written(self, number: int, sink: Sink) -> Sink:
         if sink.overwrite:
-            raise ValueError("INSERT OVERWRITE")
+            return sink
         schema = sink.input.schema
         options = {"connector": "topic", "topic": f"out-{number}", "format": "debezium-json"}
         return replace(sink, table=Table(("", "", f"out-{number}"), schema, schema, options))
+
+
+def _of_lines(table: Table) -> bool:
+    plain = not table.metadata and not table.partition_keys
+    return table.connector == "filesystem" and "path" in table.options and plain
 
 
 def _lines(table: Table) -> list[bytes]:

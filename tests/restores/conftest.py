@@ -1,4 +1,4 @@
-"""Tells at the end what has been covered, where all scripts have been run; with `--update` on the page, too."""
+"""Tells at the end what has been covered."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.restores.covered import COVERED, DONE, PAGE, complete, hear, page
+from tests.restores.covered import PAGE
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    for name, value in report.user_properties:
-        if name == COVERED and report.when == "call":
-            hear(value)  # type: ignore[arg-type]
+    PAGE.hear(report)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if not complete():
-        return
-    terminalreporter.write_line(page(DONE).partition("\n\n")[2])
-    if terminalreporter.config.getoption("--update"):
-        PAGE.write_text(page(DONE))
+    PAGE.finish(terminalreporter)

@@ -3,9 +3,10 @@ processing time. What is said here is never too little: where nothing is known, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from parser.types import DataType, Root
+from planner.chunked import Chunked
 from planner.logical import (
     AssignWatermark,
     Constrain,
@@ -36,6 +37,8 @@ from planner.logical import (
     WindowRank,
 )
 from planner.logical.windows import AggregateCall, EmittingAggregate
+from planner.merge import Graph, merge
+from planner.required import required
 from planner.scalar import is_deterministic
 
 # Sums, counts and extremes of these are the same in any order; those of binary fractions are rounded at each step.
@@ -65,22 +68,36 @@ def keyed(plan: LogicalPlan) -> bool:
     return any(isinstance(n, Stateful) for n in nodes_of(plan))
 
 
-def asks_the_clock(plan: LogicalPlan) -> str:
+def asks_the_clock(sink: Sink) -> str:
     """Why another run gives other rows, ''  where it gives the same: processing time, chance, or time that passes."""
-    for node in nodes_of(plan):
-        if not all(map(is_deterministic, node.expressions)):
-            return "asks for the time or for chance"
-        if isinstance(node, Scan) and any(c.type.is_proctime for c in node.schema):
-            return "asks for the time or for chance"
-        if isinstance(node, Stateful) and node.ttl_ms:
-            return "forgets after some time"
-        if isinstance(node, AssignWatermark) and node.idle_ms:
-            return "waits for silent shards only so long"
-        if isinstance(node, AssignWatermark) and node.interval_ms:
-            return "tells its watermark at intervals"
-        if "CURRENT_WATERMARK" in node.functions:
-            return "asks for the watermark"
-    return ""
+    return next((why for node, read in _with_reads(sink) if (why := _clock(node, read))), "")
+
+
+def goes_by_event_time(sink: Sink) -> bool:
+    """Whether anybody reads a column with a watermark: rows may be late."""
+    return any(isinstance(n, AssignWatermark) and n.watermark.column in read for n, read in _with_reads(sink))
+
+
+def _with_reads(sink: Sink) -> Iterator[tuple[LogicalPlan, Container[str]]]:
+    """All operations, and which of its columns anybody reads."""
+    graph = merge(Graph(), {sink.job: (sink,)})
+    reads = required(graph, graph.nodes, Graph(), Chunked())
+    return ((node.plan, reads.get(name, {})) for name, node in graph.nodes.items())
+
+
+def _clock(node: LogicalPlan, read: Container[str]) -> str:
+    told = node.expressions
+    if isinstance(node, Project):
+        told = tuple(e for name, e in zip(node.schema.names, told, strict=True) if name in read)
+    if not all(map(is_deterministic, told)):
+        return "asks for the time or for chance"
+    if isinstance(node, Stateful) and node.ttl_ms:
+        return "forgets after some time"
+    if isinstance(node, AssignWatermark) and node.idle_ms:
+        return "waits for silent shards only so long"
+    if isinstance(node, AssignWatermark) and node.interval_ms:
+        return "tells its watermark at intervals"
+    return "asks for the watermark" if "CURRENT_WATERMARK" in node.functions else ""
 
 
 def asks_for_order(plan: LogicalPlan) -> str:

@@ -4,10 +4,8 @@ in several instances, over shards that are read in other orders. All must give w
 from __future__ import annotations
 
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +16,7 @@ from planner.logical import Sink
 from sqlengine.batch import Batch
 from sqlengine.script import open_runner
 from sqlengine.session import EmbeddedRunner, Runner, Session
+from tests.pages import Report
 from tests.restores.instances import in_instances
 from tests.restores.lives import Outcome, Statement, Way, World, live
 from tests.restores.plans import asks_for_order, asks_the_clock, keyed, scrambles
@@ -33,22 +32,6 @@ FAILS: Final = "fails"
 
 
 @dataclass
-class Report:
-    """What was done, and what went wrong. `left_out`: statements by what was not done with them, and why. `refused`: what
-    the session says of statements that fail."""
-
-    done: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-
-    def add(self, other: Report) -> None:
-        self.done += other.done
-        self.left_out += other.left_out
-        self.failures += other.failures
-
-
-@dataclass
 class Thorough:
     """A session's runner. What a script writes is there for its later statements; other runs write elsewhere."""
 
@@ -56,7 +39,6 @@ class Thorough:
     folder: Path
     out: Path
     report: Report
-    about: str = ""
     _made: int = 0
 
     def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
@@ -78,7 +60,7 @@ class Thorough:
             statement = whole if rows_per_read == 1 else whole.folded()
             undisturbed = self._live(statement, rows_per_read, Way.UNDISTURBED)
             if not undisturbed.epochs:
-                self.report.left_out["restored", "fails before its first epoch"] += 1
+                self.report.left_out["not restored", "fails before its first epoch"] += 1
                 return None
             self._restored(statement, rows_per_read, way, undisturbed)
         if undisturbed is not None and ways is KEYED and not self.report.done["restored on disk"]:
@@ -89,10 +71,10 @@ class Thorough:
 
     def _restored(self, statement: Statement, rows_per_read: int, way: Way, undisturbed: Outcome) -> None:
         what = f"{way.value}, {rows_per_read} rows a read"
-        with self._failures(what):
+        with self.report.failing(what):
             apart = 1 + undisturbed.epochs // LIVES if rows_per_read == 1 else 1
             found = self._live(statement, rows_per_read, way, apart)
-            self._expect(what, found.differs(undisturbed))
+            self.report.expect(what, found.differs(undisturbed))
 
     def _live(self, statement: Statement, rows_per_read: int, way: Way, apart: int = 1) -> Outcome:
         redirected, folder, out = self._place(statement)
@@ -107,13 +89,13 @@ class Thorough:
         why = why or _first(asks_the_clock, statement) or _first(scrambles, statement)
         why = why or (FAILS if undisturbed.error else "")
         if why:
-            self.report.left_out["in instances", why] += 1
+            self.report.left_out["not in instances", why] += 1
             return
         redirected, folder, out = self._place(statement)
         folder.mkdir()
-        with self._failures("in instances"):
+        with self.report.failing("in instances"):
             found = in_instances(redirected, folder, out, 3, self.report.done)
-            self._expect("in instances", found.left.differs(undisturbed.left))
+            self.report.expect("in instances", found.left.differs(undisturbed.left))
         self.report.done["in instances"] += 1
 
     def _interleaved(self, statement: Statement, undisturbed: Outcome) -> None:
@@ -126,14 +108,14 @@ class Thorough:
             undisturbed = self._live(statement, 3, Way.UNDISTURBED)
             why = "" if delay_ms else "has late rows"
         if why:
-            self.report.left_out["interleaved", why] += 1
+            self.report.left_out["not interleaved", why] += 1
             return
         for name, deal in DEALS.items():
             redirected, folder, out = self._place(statement)
-            with self._failures(name):
+            with self.report.failing(name):
                 shards = dealt(redirected, out.with_name(f"{out.name}-shards"), deal)
                 found = live(World(shards, folder, out, 2), Way.UNDISTURBED)
-                self._expect(name, found.left.differs(undisturbed.left))
+                self.report.expect(name, found.left.differs(undisturbed.left))
             self.report.done["orders of shards"] += 1
         self.report.done["interleaved"] += 1
 
@@ -142,18 +124,6 @@ class Thorough:
         out = self.folder / f"out-{self._made}"
         out.mkdir()
         return statement.redirected(self.out, out), self.folder / f"world-{self._made}", out
-
-    def _expect(self, what: str, difference: str) -> None:
-        if difference:
-            self.report.failures.append(f"{self.about}\n  {what}: {difference}")
-
-    @contextmanager
-    def _failures(self, what: str) -> Iterator[None]:
-        """An error of ours in one statement keeps nobody from the others."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001  it is told, with all others, when the script is over
-            self._expect(what, f"{type(error).__name__}: {error}")
 
 
 def _first(question: Callable[[Sink], str], statement: Statement) -> str:
@@ -180,19 +150,25 @@ class _Numbered(Session):
     """A session that tells its runner where it is."""
 
     def _execute(self, number: int, statement: Parsed) -> None:
-        assert isinstance(self.runner, Thorough)
-        self.runner.about = f"statement {number}"
+        assert isinstance(self.output, _Silent)
+        self.output.report.about = f"statement {number}"
         super()._execute(number, statement)
 
 
-def thorough(script: Script, folder: Path) -> Report:
-    """All statements of the script, in all ways. `folder` is empty."""
-    out, report = folder / "out", Report()
+def rerun(script: Script, folder: Path, report: Report, runner: Callable[[Runner, Path], Runner]) -> Report:
+    """All statements of the script by another runner, which is made of the session's and the folder that the script
+    writes to. `folder` is empty before and gone behind it."""
+    out = folder / "out"
     out.mkdir(parents=True)
     with open_runner(folder / "topics") as inner:
         assert isinstance(inner, EmbeddedRunner)
         inner.environment = replace(inner.environment, print_line=lambda line: None)
-        runner = Thorough(inner, folder, out, report)
-        _Numbered(runner, _Silent(report)).run(script.with_folders(out))
+        _Numbered(runner(inner, out), _Silent(report)).run(script.with_folders(out))
     shutil.rmtree(folder)
     return report
+
+
+def thorough(script: Script, folder: Path) -> Report:
+    """All statements of the script, in all ways. `folder` is empty."""
+    report = Report()
+    return rerun(script, folder, report, lambda inner, out: Thorough(inner, folder, out, report))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.restores.covered import COVERED, DONE, STREAMING, complete, together, told
+from tests.pages import STREAMING
+from tests.restores.covered import PAGE
 from tests.restores.running import thorough
 from tests.sql.golden import Script
 
@@ -22,15 +23,15 @@ EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark
 @pytest.mark.parametrize("script", EACH)
 def test_the_same_rows_again(script: Script, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     report = thorough(script, tmp_path / "run")
-    record_property(COVERED, told(script, report))
+    record_property(PAGE.key, report.told(script))
     assert not report.failures, "\n".join(report.failures)
 
 
 @pytest.mark.slow
 def test_little_is_left_out() -> None:
-    if not complete():
+    if not PAGE.complete:
         pytest.skip("not all golden scripts have been run again in this process")
-    done = together(DONE.values()).done
+    done = PAGE.together.done
     assert done["restored"] > 0.9 * done["statements"]
     assert done["in instances"] > 0.5 * done["with state"]
     assert done["interleaved"] > 0.3 * done["statements"]
