@@ -6,7 +6,7 @@ a graph that is not divided does without. All parts must stand still, with nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -20,12 +20,18 @@ from sqlengine.batch import MIN_WATERMARK
 from sqlengine.executors.belongings import Belongings, SourceAt, capture
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.operators.ports import ALL, WATERMARKS, reached
+from sqlengine.operators.watermark_pace import PACE
 from sqlengine.state.keys import BUCKETS
 from sqlengine.state.table import BUCKET, SEQUENCE
 
 # A table of an operation, by its digest and name. That of what parts send to port n of it is called "in.n".
 Key: TypeAlias = tuple[str, str]
 _IN: Final = "in."
+# Tables whose rows belong to no bucket, and the columns of them that are times.
+_TIMES: Final = (WATERMARKS, PACE)
+_COLUMNS: Final = ("watermark", "told", "reached")
+# The keys of what all shards, or inputs, have reached together, and of a pace.
+_TOGETHER: Final = (None, ALL, 0)
 
 
 def piece_of(runner: GraphRunner, job: str) -> Belongings:
@@ -51,7 +57,7 @@ def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
     tables = {}
     for key in known:
         found = [_rows_of(key, p.tables[key], Share(n, len(pieces))) for n, p in enumerate(pieces)]
-        if key[1] == WATERMARKS:
+        if key[1] in _TIMES:
             tables[key] = _least(found, told.get(key[0], MIN_WATERMARK))
         elif not key[1].startswith(_IN):
             tables[key] = _in_order(pa.concat_tables(found))
@@ -75,8 +81,9 @@ def times_at_ends(belongings: Belongings, graph: Graph, nodes: Iterable[str]) ->
     found = {}
     for end, (name, port) in ends_among(nodes).items():
         clock = _clock(graph, graph.nodes[graph.nodes[name].inputs[port]])
-        table = None if clock is None else belongings.tables.get((clock.plan.digest, WATERMARKS))
-        found[end] = reached(MIN_WATERMARK if table is None else _combined(table))
+        digest = "" if clock is None else clock.plan.digest
+        told = [_combined(belongings.tables[digest, name]) for name in _TIMES if (digest, name) in belongings.tables]
+        found[end] = reached(min(told, default=MIN_WATERMARK))
     return found
 
 
@@ -91,7 +98,7 @@ def _in_order(rows: pa.Table) -> pa.Table:
 
 
 def _rows_of(key: Key, table: pa.Table, share: Share) -> pa.Table:
-    if key[1] != WATERMARKS:
+    if key[1] not in _TIMES:
         low, high = (-(-BUCKETS * n // share.parts) for n in (share.index, share.index + 1))
         buckets = table[BUCKET]
         return table.filter(pc.and_(pc.greater_equal(buckets, low), pc.less(buckets, high)))
@@ -130,33 +137,30 @@ def _keeps_time(plan: LogicalPlan) -> bool:
     return isinstance(plan, AssignWatermark) or len(plan.inputs) > 1
 
 
-def _column(table: pa.Table) -> list[object]:
-    """Shards or inputs; the one of all together is None or ALL."""
-    found: list[object] = table.column(0).to_pylist()
-    return found
-
-
 def _combined(table: pa.Table) -> int:
-    times = dict(zip(_column(table), table["watermark"].to_pylist(), strict=True))
-    return int(times.get(None, times.get(ALL, MIN_WATERMARK)))
+    """The time of all shards, or inputs, together: in a row without a shard, or with a number that no input has."""
+    rows = {next(iter(row.values())): row for row in table.to_pylist()}
+    row = rows.get(_together_in(rows), {})
+    return next((int(row[c]) for c in _COLUMNS if c in row), MIN_WATERMARK)
+
+
+def _together_in(keys: Collection[object]) -> object:
+    return next((key for key in _TOGETHER if key in keys), None)
 
 
 def _least(tables: Sequence[pa.Table], reached: int) -> pa.Table:
     """The times of all parts in one table: of each shard its own, of an input the least of those for which one waits; of
     all together no less than was told."""
-    rows: dict[object, dict[str, object]] = {}
+    rows: dict[object, dict[str, int]] = {}
     for row in (row for table in tables for row in table.to_pylist()):
         key = next(iter(row.values()))
-        held = rows.setdefault(key, row)
-        if _rank(row) < _rank(held):
-            rows[key] = row
-    for key in (None, ALL):
-        if key in rows:
-            rows[key] = {**rows[key], "watermark": max(int(str(rows[key]["watermark"])), reached)}
+        rows[key] = min(rows.get(key, row), row, key=_rank)
+    row = rows.get(_together_in(rows), {})
+    row |= {c: max(row[c], reached) for c in _COLUMNS if c in row}
     numbered = [{**row, SEQUENCE: number} for number, row in enumerate(rows.values())]
     return pa.Table.from_pylist(numbered, schema=tables[0].schema)
 
 
-def _rank(row: Mapping[str, object]) -> tuple[bool, int]:
+def _rank(row: Mapping[str, int]) -> tuple[bool, int]:
     """Nobody waits for who is idle."""
-    return bool(row.get("idle")), int(str(row["watermark"]))
+    return bool(row.get("idle")), next(row[c] for c in _COLUMNS if c in row)

@@ -15,6 +15,7 @@ from sqlengine.state.table import KeyedTable
 # As in Flink there is no watermark until it lies behind the beginning of 1970.
 BEGINNING: Final = 0
 
+PACE: Final = "pace"  # the name of the table
 _NUMBER = BIGINT.with_nullable(False)
 _KEY = Schema.of(id=INT)
 _VALUES = Schema.of(told=_NUMBER, reached=_NUMBER, since=_NUMBER)
@@ -27,7 +28,7 @@ class WatermarkPace:
 
     def __init__(self, context: Context, interval_ms: int) -> None:
         self._interval_ms = interval_ms
-        self._table: KeyedTable = context.table("pace", _KEY, _VALUES, None)
+        self._table: KeyedTable = context.table(PACE, _KEY, _VALUES, None)
         slots, is_new = self._table.slots_for([pa.array([0], pa.int32())], 1)
         self._slot = int(slots[0])
         if is_new[0]:
