@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from sqlengine import expressions
 from sqlengine.engine import Engine
-from sqlengine.engine.fleet import SHARED
+from sqlengine.engine.fleet import is_shared
 from sqlengine.executors.embedded import RunningNode
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.log import MAIN, JobState
@@ -69,7 +69,9 @@ class EngineCollector:
         family = GaugeMetricFamily(
             "sqlengine_isolated_jobs", "Jobs outside the shared graph, by cause", labels=["cause"]
         )
-        outside = (j for j in self._engine.jobs() if j.state is JobState.RUNNING and j.graph not in (MAIN, SHARED))
+        outside = (
+            j for j in self._engine.jobs() if j.state is JobState.RUNNING and j.graph != MAIN and not is_shared(j.graph)
+        )
         for cause, number in Counter(j.cause.value or "catching up" for j in outside).items():
             family.add_metric([cause], number)
         return family

@@ -132,8 +132,7 @@ class Changes:
         self.finish()
         job = self._registry.job(name)
         reason = reason or "isolated by a command"
-        self._must_be_whole(name)
-        if job.graph == MAIN or group_of(job.graph) is not None:
+        if job.graph == MAIN or self._fleet.of(name).divided or group_of(job.graph) is not None:
             self._moves.to_own(job, cause, reason)
         else:
             self._registry.stay(job, cause, reason)
@@ -144,7 +143,7 @@ class Changes:
         once or as soon as both stand at the same place."""
         self.finish()
         job = self._registry.job(name)
-        if self._fleet.of(name) is self._fleet.home(job.settings):
+        if self._fleet.of(name) is self._fleet.home(job):
             return Outcome(name, "unchanged", job.version)
         try:
             self._moves.to_home(job)
@@ -152,15 +151,6 @@ class Changes:
             self._registry.stay(job, Cause.NONE, f"it waits to be merged: {error.detail}")
             return Outcome(name, "merging", job.version)
         return Outcome(name, "merged", job.version)
-
-    def _must_be_whole(self, name: str) -> None:
-        graph = self._fleet.of(name)
-        if graph.divided:
-            raise JobError(
-                f"job '{name}' runs in the parts of graph '{graph.name}' and cannot be moved",
-                detail="what it keeps is shared out among processes",
-                hint="remove it, and submit it again with SET 'job.isolation' = 'NAME' to give it a process of its own",
-            )
 
     # ---- before anything is planned ----------------------------------------------------------------------------
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
 import msgspec
 
-from parser.errors import JobError, ServiceError, SqlError
+from parser.errors import JobError, SqlError
+from planner.division import why_not_divided
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.connectors.base import Environment, Forgetting
 from sqlengine.connectors.registry import open_scan, open_source
@@ -28,8 +29,13 @@ from sqlengine.parts.log import parts_of
 
 log = logging.getLogger("sqlengine")
 
-# The divided graph that all jobs share which can run in parts.
+# The divided graph that all jobs share which can run in parts; that of another number of parts has it behind its name.
 SHARED: Final = "shared"
+
+
+def is_shared(graph: str) -> bool:
+    """Whether all jobs share the graph that can run in parts, or did."""
+    return graph == SHARED or (graph.startswith(f"{SHARED}.") and graph.removeprefix(f"{SHARED}.").isdigit())
 
 
 class Fleet:
@@ -40,37 +46,39 @@ class Fleet:
         self._plan_of = plan_of
         self._children = children
         self._started = False
+        self._in_parts: dict[tuple[str, int], bool] = {}
         self.graphs: dict[str, RunningGraph] = {}
 
     def recover(self, names: Iterable[str]) -> None:
-        """Brings back the graphs that ran: those that jobs name, and those that have a folder (the job may not stand in
-        the log yet)."""
-        divided = (SHARED,) if self._host.config.instances else ()
-        for name in dict.fromkeys((MAIN, *divided, *names, *self._host.stores.names())):
-            self.graphs[name] = self._open(
-                name, divided=name == SHARED or parts_of(self._host.broker, name) is not None
-            )
+        """Brings back the graphs that ran: those that jobs name, and those that have a checkpoint (the job may not stand in
+        the log yet). Of graphs in parts that jobs share those of other numbers of parts are brought back with their jobs
+        alone: these go over to the one there is now."""
+        broker, stored = self._host.broker, self._host.stores.names()
+        names = list(names)
+        left = [n for n in stored if n not in names and group_of(n) is None and parts_of(broker, n) is not None]
+        self._choose_shared()
+        shared = () if self._shared is None else (self._shared,)
+        for name in dict.fromkeys((MAIN, *shared, *names, *(n for n in stored if n not in left))):
+            self.graphs[name] = self._open(name, divided=name in shared or parts_of(broker, name) is not None)
+
+    def _choose_shared(self) -> None:
+        """The number of parts of a graph is fixed for its life: for another number there is another graph. Every part has
+        epochs of its own, which cost more than their rows: so few are made."""
+        config, broker = self._host.config, self._host.broker
+        first = parts_of(broker, SHARED)
+        self._parts = config.parts or first or max(2, config.instances)
+        self._shared: str | None = None
+        if config.instances:
+            self._shared = SHARED if first in (None, self._parts) else f"{SHARED}.{self._parts}"
+            if self._parts < config.instances:
+                most = (self._parts, config.instances)
+                log.warning("graph %s has %d parts, so of %d instances only as many start", self._shared, *most)
 
     def _open(self, name: str, *, divided: bool, without: Faults | None = None) -> RunningGraph:
-        """ServiceError for a divided graph in a server without instances."""
-        config = self._host.config
         if not divided:
             return open_graph(name, self._host, self._plan_of, without)
-        if not config.instances and group_of(name) is None:
-            raise ServiceError(
-                f"the graph '{name}' is divided, and there are no instances to run its parts",
-                hint="start with --instances N, as it was made",
-            )
-        parts = self._parts() if name == SHARED else 1
+        parts = self._parts if name == self._shared else parts_of(self._host.broker, name) or 1
         return DividedGraph(name, self._host, self._plan_of, without or {}, parts)
-
-    def _parts(self) -> int:
-        """Of the shared graph. Every part has epochs of its own, which cost more than their rows: so few are made."""
-        config = self._host.config
-        parts = config.parts or parts_of(self._host.broker, SHARED) or max(2, config.instances)
-        if parts < config.instances:
-            log.warning("graph %s has %d parts, so of %d instances only as many start", SHARED, parts, config.instances)
-        return parts
 
     def lost(self) -> dict[str, SqlError]:
         """Jobs that ran and cannot be planned any more, or whose operators raise."""
@@ -102,20 +110,41 @@ class Fleet:
     def place(self, plan: PlannedJob, name: str) -> RunningGraph:
         """Where a new job runs: with its group, in parts if it can, else in the main graph; or alone under `name` when it
         asks for records that these have read already, or cannot run where its group does."""
-        if limits_in(plan.settings).group is not None:
-            home = self.home(plan.settings)
+        home = self._home(plan.settings, plan.sinks)
+        if group_of(home.name) is not None:
             return self.graph(name) if home.obstacle(plan.sinks) or self._passed(home, plan) else home
-        shared = self.graphs.get(SHARED)
-        if shared is not None and plan.sinks and shared.obstacle(plan.sinks) is None and not self._passed(shared, plan):
-            return shared
+        if home is not self.main and not self._passed(home, plan):
+            return home
         return self.graph(name) if self._passed(self.main, plan) else self.main
 
-    def home(self, settings: Mapping[str, str]) -> RunningGraph:
-        """The graph that a job of these settings shares with others: that of its isolation group, which has a process of its
-        own, or the main one."""
+    @property
+    def shared(self) -> RunningGraph | None:
+        """The graph in parts that all jobs share which can run there; None without instances."""
+        return None if self._shared is None else self.graphs[self._shared]
+
+    def home(self, job: Job) -> RunningGraph:
+        """The graph that a job which runs shares with others, or would."""
+        return self._home(job.settings, self.sinks(job.name))
+
+    def divides(self, job: Job) -> bool:
+        """Whether a job that runs can do so in parts: what is known of its version once."""
+        key = job.name, job.version
+        if key not in self._in_parts:
+            self._in_parts[key] = all(why_not_divided(sink) is None for sink in self.sinks(job.name))
+        return self._in_parts[key]
+
+    def sinks(self, job: str) -> list[Sink]:
+        """The statements of a job that runs."""
+        graph = self.of(job).runner.graph
+        return [n.plan for n in map(graph.nodes.__getitem__, graph.jobs.get(job, ())) if isinstance(n.plan, Sink)]
+
+    def _home(self, settings: Mapping[str, str], sinks: Sequence[Sink]) -> RunningGraph:
+        """That of its isolation group, which has a process of its own; the one in parts if there is one and the job can run
+        there; or the main one."""
         group = limits_in(settings).group
         if group is None:
-            return self.main
+            shared = self.shared
+            return shared if shared is not None and sinks and shared.obstacle(sinks) is None else self.main
         held = next((name for name in self.graphs if group_of(name) == group), None)
         if held is not None:
             return self.graph(held)
@@ -195,8 +224,11 @@ class Fleet:
         if isinstance(graph, DividedGraph):
             parts = f"in {graph.parts} parts" if graph.parts > 1 else "in a process of its own"
             return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
-        shared = self.graphs.get(SHARED)
-        why = job.reason or (shared and shared.obstacle(plans)) or "it reads from another position than the others"
+        why = (
+            job.reason
+            or (self.shared and self.shared.obstacle(plans))
+            or "it reads from another position than the others"
+        )
         return f"in graph '{graph.name}', in the server's process: {why}"
 
     def here(self, job: str, what: str) -> RunningGraph:
@@ -212,11 +244,13 @@ class Fleet:
 
     def retire_idle(self) -> None:
         """Closes graphs of their own that have no job any more. Their names are never used again."""
-        own = [n for n in self.graphs if n not in (MAIN, SHARED)]
+        own = [n for n in self.graphs if n not in (MAIN, self._shared)]
         for name in [n for n in own if not self.graphs[n].runner.jobs and not self.graphs[n].runner.broken]:
             graph = self.graphs.pop(name)
             self._children.end(name)
             graph.close()
+            if is_shared(name):
+                continue  # one day there may be as many parts again
             if isinstance(graph, DividedGraph):
                 graph.remove()
             self._host.stores.remove(name)

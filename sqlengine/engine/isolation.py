@@ -92,13 +92,18 @@ class Isolation:
             self._bring_home(job, now)
 
     def _elsewhere(self) -> list[Job]:
-        """Jobs that run outside the shared graph, or ask for another; of thousands that do not, nothing more is asked."""
-        found = [
-            job
-            for job in self._registry.log.jobs.values()
-            if job.state is JobState.RUNNING and (job.graph != MAIN or ISOLATION in job.settings)
-        ]
-        return [job for job in found if self._fleet.runs(job.name) and not self._fleet.of(job.name).divided]
+        """Jobs that run outside the shared graph, or ask for another, and those that can run in parts where there are any;
+        of thousands that do not, nothing more is asked."""
+        shared = self._fleet.shared
+        found = [job for job in self._registry.log.jobs.values() if job.state is JobState.RUNNING]
+        if shared is None:
+            found = [job for job in found if job.graph != MAIN or ISOLATION in job.settings]
+        else:
+            found = [job for job in found if job.graph != shared.name and self._may_divide(job)]
+        return [job for job in found if self._fleet.runs(job.name) and group_of(job.graph) is None]
+
+    def _may_divide(self, job: Job) -> bool:
+        return job.graph != MAIN or ISOLATION in job.settings or self._fleet.divides(job)
 
     def _gauge(self, graph: RunningGraph) -> Gauge:
         held = self._gauges.get(graph.name)
@@ -137,13 +142,19 @@ class Isolation:
             log.info("job %s is well again", job.name)
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
             job = self._registry.job(job.name)
-        home = self._fleet.home(job.settings)
-        if home.divided and job.cause is Cause.NONE:  # what it is asked to share is in a process that cannot run it
-            self._registry.stay(job, Cause.GROUP, f"isolation group '{group_of(home.name)}', in the server's process")
+        home = self._fleet.home(job)
+        if home.divided and not self._fleet.divides(
+            job
+        ):  # what it is asked to share is in a process that cannot run it
+            if job.cause is Cause.NONE:
+                reason = f"isolation group '{group_of(home.name)}', in the server's process"
+                self._registry.stay(job, Cause.GROUP, reason)
             return
-        if job.cause not in (Cause.NONE, Cause.GROUP) or home.name == job.graph or home.divided:
+        if job.cause not in (Cause.NONE, Cause.GROUP) or home.name == job.graph:
             return
-        if job.reason is None:
+        if job.graph == MAIN and home.divided and not self._limits_of(job.name).moves:
+            return
+        if job.reason is None and job.graph != MAIN:
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
         if not self._moves.is_near(job):
             return

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 
 from parser.errors import JobError, ServiceError, SqlError, TryAgain
 from sqlengine.engine.fleet import Fleet
+from sqlengine.engine.moving_parts import EPOCHS, NEAR, Leaving, into_parts, out_of_parts
 from sqlengine.executors.belongings import Belongings, capture, common_positions, obstacles
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import Positions, RunningSource
 from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.running import NotTogether, RunningGraph
+from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.log import Cause, Job, PendingChange
 from sqlengine.jobs.planning import PlannedJob
@@ -27,8 +29,8 @@ from sqlengine.registry import Registry
 
 log = logging.getLogger("sqlengine")
 
-# So many epochs may be between the two, of so many records (of files: bytes) in a shard.
-_EPOCHS, _NEAR, _NEAR_BYTES = 8, 4096, 1 << 20
+# So many bytes of a file may be between the two.
+_NEAR_BYTES = 1 << 20
 # How long the graph that the job comes to waits for the other one's epoch to end.
 _PATIENCE_S = 1.0
 
@@ -60,7 +62,10 @@ class Moves:
     def to_home(self, job: Job) -> None:
         """Into the graph that the job shares with others. NotTogether where the two do not stand near enough to each other:
         nothing has changed."""
-        home = self._fleet.home(job.settings)
+        if self._fleet.of(job.name).divided:  # it goes on from there once it has left the parts
+            self.to_own(job, Cause.NONE, "it leaves its parts for others")
+            return
+        home = self._fleet.home(job)
         group = group_of(home.name)
         cause = Cause.NONE if group is None else Cause.GROUP
         self._move(job, home, cause, None if group is None else f"isolation group '{group}'", _PATIENCE_S)
@@ -68,11 +73,15 @@ class Moves:
     def is_near(self, job: Job) -> bool:
         """Whether the job reads about where the graph reads that it would share with others, or where what only the job
         reads ends."""
-        home = self._fleet.home(job.settings).runner.inputs.running
-        for name, source in list(self._fleet.of(job.name).runner.inputs.running.items()):
+        held, home = self._fleet.of(job.name), self._fleet.home(job)
+        if held.divided:
+            return True
+        mine = held.runner.graph.jobs[job.name]
+        for name, source in [(n, s) for n, s in list(held.runner.inputs.running.items()) if n in mine]:
             at, near = dict(source.positions), _near(source)
-            if name in home:
-                there = dict(home[name].positions)
+            theirs = home.read_to(name)
+            if theirs is not None:
+                there = theirs
             elif source.scan.table.connector == "topic":
                 there = {shard: source.source.end(shard) or 0 for shard in at}
             else:
@@ -107,19 +116,28 @@ class Moves:
         return f"{job.name}@{job.version}-{self._registry.clock()}-{self._fleet.log_end}"
 
     def _move(self, job: Job, target: RunningGraph, cause: Cause, reason: str | None, patience_s: float | None) -> None:
-        source = self._fleet.here(job.name, "a move")
+        source = self._fleet.of(job.name)
         if not self._fleet.runs(job.name) or source is target:
             raise JobError(f"job '{job.name}' cannot go to graph '{target.name}'", detail="it does not run elsewhere")
         handover = self._own(job)
         change = PendingChange(
             {job.name: job.version}, {job.name: target.name}, handover=handover, cause=cause, reason=reason
         )
+        plan = self._plan(job.name, job.version)
+        parts = Leaving(plan, job.version, handover, self._handovers, lambda: self._begin(change))
         try:
-            with _prepared(target, self._plan(job.name, job.version), job.version) as coming:
-                leaving = source.change(source.runner.graph, {}, {job.name: 0}, {})
-                move = _Move(job.name, source, target, leaving, coming, handover)
-                self._registry.log.begin(change, (), self._registry.clock())
-                target.call(lambda: _join(move, self._handovers, patience_s))
+            if isinstance(target, DividedGraph):
+                into_parts(parts, source, target)
+            elif isinstance(source, DividedGraph):
+                with _prepared(target, plan, job.version) as coming:
+                    has = out_of_parts(parts, source)
+                    target.call(lambda: target.take(coming, has, handover))
+            else:
+                with _prepared(target, plan, job.version) as coming:
+                    leaving = source.change(source.runner.graph, {}, {job.name: 0}, {})
+                    move = _Move(job.name, source, target, leaving, coming, handover)
+                    self._begin(change)
+                    target.call(lambda: _join(move, self._handovers, patience_s))
         except SqlError:
             if self._registry.log.pending is change:
                 self.finish()
@@ -127,6 +145,9 @@ class Moves:
         finally:
             self._fleet.retire_idle()
         self._settle(change)
+
+    def _begin(self, change: PendingChange) -> None:
+        self._registry.log.begin(change, (), self._registry.clock())
 
     def _plan(self, name: str, version: int) -> PlannedJob:
         plan = self._registry.plans_of({name: version})[name]
@@ -151,7 +172,10 @@ class Moves:
             raise ServiceError(f"what job '{name}' had is gone: handover '{change.handover}'")
         plan = self._plan(name, change.jobs[name])
         try:
-            self._take(self._fleet.graph(change.graphs[name]), plan, belongings, change.handover)
+            target = self._fleet.graph(change.graphs[name])
+            if target.divided:
+                raise NotTogether(name, target.name, "the move was interrupted")
+            self._take(target, plan, belongings, change.handover)
         except SqlError as error:
             log.warning("job %s goes on in a graph of its own: %s", name, error)
             job = self._registry.job(name)
@@ -184,7 +208,7 @@ def _join(move: _Move, handovers: Handovers, patience_s: float | None) -> None:
     move.target.runner.complete()
     try:
         meeting = move.source.loop.call(lambda: _meet(move), patience_s)
-        if not move.target.runner.reach(meeting, _EPOCHS):
+        if not move.target.runner.reach(meeting, EPOCHS):
             raise NotTogether(move.job, move.target.name, "its sources are not read as far")
         belongings = move.source.call(lambda: _leave(move, meeting, handovers), patience_s)
     finally:
@@ -208,12 +232,12 @@ def _meet(move: _Move) -> Positions:
 
 
 def _near(source: RunningSource) -> int:
-    return _NEAR if source.scan.table.connector == "topic" else _NEAR_BYTES
+    return NEAR if source.scan.table.connector == "topic" else _NEAR_BYTES
 
 
 def _leave(move: _Move, meeting: Mapping[str, Mapping[str, int]], handovers: Handovers) -> Belongings:
     runner = move.source.runner
-    if not runner.reach(meeting, _EPOCHS):
+    if not runner.reach(meeting, EPOCHS):
         raise NotTogether(move.job, move.target.name, "its sources are not read as far")
     belongings = capture(runner, move.job)
     why_not = next(obstacles(belongings, move.coming.graph, move.target.runner), None)

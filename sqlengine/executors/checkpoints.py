@@ -89,6 +89,12 @@ class Checkpoints:
         stored = self.stored
         return 0 if stored is None else stored.epoch
 
+    @property
+    def stored_version(self) -> int:
+        """Of the graph, in the last checkpoint that is in the store; 0 where there is none."""
+        stored = self._writer.stored
+        return 0 if stored is None else int(str(stored["version"]))
+
     def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
         if epoch <= self._epoch:
             return False

@@ -295,6 +295,11 @@ class RunningGraph:
         """Why such statements cannot run in this graph; None where they can."""
         return None
 
+    def read_to(self, scan: str) -> Mapping[str, int] | None:
+        """How far a source is read, by shard; None where the graph does not read it."""
+        running = self.runner.inputs.running.get(scan)
+        return None if running is None else dict(running.positions)
+
     def passed(self, scan: Scan, source: Source) -> bool:
         """Whether it is behind the place where a new job would begin in a source that it reads."""
         positions = dict(self.runner.inputs.running[scan.digest].positions)

@@ -77,11 +77,12 @@ Control: TypeAlias = Prepare | Switch | GiveUp | Held
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """An error of an instance, in the words that people see."""
+    """An error of an instance, in the words that people see. `passes`: it may be otherwise in a moment."""
 
     message: str
     detail: str | None = None
     hint: str | None = None
+    passes: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True):
@@ -116,12 +117,14 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 @dataclass(frozen=True)
 class PartReport:
     """A part as its instance sees it: the version of its graph, its last epoch, and how far it has read each shard of each
-    topic (the least of several readers); `waits_for`: parts with so many bytes of this one to read that it reads no more."""
+    topic (the least of several readers); `waits_for`: parts with so many bytes of this one to read that it reads no more; `stored`:
+    the version of the graph in its last checkpoint."""
 
     version: int
     epoch: int
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
     waits_for: dict[int, int] = field(default_factory=dict)
+    stored: int = 0
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):

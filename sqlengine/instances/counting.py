@@ -57,4 +57,5 @@ def described(part: Part) -> PartReport:
         read = positions.setdefault(topic, {})
         for shard, at in source.positions.items():
             read[shard] = min(at, read.get(shard, at))
-    return PartReport(part.runner.graph.version, part.runner.epoch, positions, dict(part.runner.waits_for))
+    stored = part.graph.checkpoints.stored_version
+    return PartReport(part.runner.graph.version, part.runner.epoch, positions, dict(part.runner.waits_for), stored)

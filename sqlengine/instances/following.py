@@ -13,6 +13,7 @@ from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
 from sqlengine.executors.recovery import recovering
+from sqlengine.graphs.running import NotTogether
 from sqlengine.instances.control import (
     Answer,
     Control,
@@ -117,7 +118,7 @@ class Following:
         except BrokerUnreachable:
             return made
         except SqlError as error:
-            problem = Problem(error.message, error.detail, error.hint)
+            problem = Problem(error.message, error.detail, error.hint, isinstance(error, NotTogether))
         except Exception as error:
             log.exception("version %d cannot be prepared", entry.version)
             problem = Problem("internal error", repr(error))

@@ -25,9 +25,10 @@ from sqlengine.executors.belongings import Belongings
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.epochs import Change
 from sqlengine.executors.shares import together
+from sqlengine.executors.sources import Positions
 from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.loop import GraphLoop
-from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph
+from sqlengine.graphs.running import Faults, GraphHost, NotTogether, PlanOf, RunningGraph
 from sqlengine.graphs.takeover import Takeover
 from sqlengine.instances.control import (
     Answer,
@@ -77,6 +78,8 @@ class DividedGraph(RunningGraph):
             self, host.broker, lambda: Handovers(host.broker, host.machine.clock), self._threads.now
         )
         self.gathering.settle()
+        entries = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
+        self._handed = {e.handover: e.version for e in entries if e.handover}
         for member in self.members():  # of the server's former life, with which they died
             host.broker.leave(self.group, member)
 
@@ -104,18 +107,22 @@ class DividedGraph(RunningGraph):
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
         """Has all instances prepare the change, does something `first`, and then makes it. Raises what keeps one of them
         from it; nothing has changed then."""
-        self.hand_over(change, "", first)
+        self.hand_over(change, "", {}, first)
 
-    def hand_over(self, change: GraphChange, handover: str, first: Callable[[], None] | None = None) -> None:
-        """The same; what a job has that comes from another graph is written down under that name."""
+    def hand_over(
+        self, change: GraphChange, handover: str, positions: Positions, first: Callable[[], None] | None = None
+    ) -> None:
+        """The same; what a job has that comes from another graph is written down under that name, and its sources are read
+        up to these positions."""
         version, jobs, renamed = change.graph.version, dict(change.jobs), dict(change.renamed)
         number = self.control.append(Prepare(version, jobs, renamed, handover), self.now())
         try:
-            self._agree(number)
+            self._agree(number, jobs)
             if first is not None:
                 first()
-            starts = {name: source.begin() for name, source in change.sources.items()}
+            starts = {name: source.begin(positions.get(name, {})) for name, source in change.sources.items()}
             self.control.append(Switch(version, jobs, renamed, starts, handover), self.now())
+            self._handed |= {handover: version} if handover else {}
         except BaseException:
             change.abandon()
             with suppress(BrokerError):  # a full disk: the next change takes its place
@@ -127,13 +134,15 @@ class DividedGraph(RunningGraph):
             log.warning("graph %s writes version %d down later: %s", self.name, version, error)
             self._behind = True
 
-    def _agree(self, number: int) -> None:
+    def _agree(self, number: int, jobs: Iterable[str]) -> None:
         """Returns once all members of the group have prepared. One that dies is none any more."""
         deadline = self._threads.now() + PATIENCE_S
         wait = 0.0
         while True:
             answers = self.heard.answers(number, wait)
             for instance, problem in answers.items():
+                if problem is not None and problem.passes:
+                    raise NotTogether(", ".join(jobs), self.name, problem.detail or problem.message)
                 if problem is not None:
                     raise _refused(instance, problem)
             silent = self.members() - answers.keys()
@@ -172,6 +181,12 @@ class DividedGraph(RunningGraph):
     def has(self, job: str) -> Belongings:
         """What a job has in all parts, at a standstill, as a graph has it that is not divided."""
         return named_as_written(together(self.gathering.pieces(job), self.runner.graph), self.plan_of(job), self.parts)
+
+    def needs(self) -> set[str]:
+        """The handovers of changes that are not in the checkpoints of all parts, as far as they have told."""
+        parts = self.heard.parts()
+        stored = min((p.stored for p in parts.values()), default=0) if len(parts) == self.parts else 0
+        return {name for name, version in self._handed.items() if version > stored}
 
     # ---- what instances tell -----------------------------------------------------------------------------------
 
@@ -231,6 +246,16 @@ class DividedGraph(RunningGraph):
             with suppress(TopicNotFound):  # no part was ever opened
                 self._broker.delete_topic(topic)
         remove_stores(self._host, self.name, self.parts)
+
+    def read_to(self, scan: str) -> Mapping[str, int] | None:
+        """What parts have reported last, which is a second old."""
+        running = self.runner.inputs.running.get(scan)
+        if running is None:
+            return None
+        topic = running.scan.table.options["topic"]
+        return {
+            shard: at for part in self.heard.parts().values() for shard, at in part.positions.get(topic, {}).items()
+        }
 
     def passed(self, scan: Scan, source: Source) -> bool:
         """Instances read on while a change is made: whoever wants what is there already does not join them."""

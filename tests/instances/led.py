@@ -32,11 +32,12 @@ SHARED = "shared"
 class Led:
     """An engine that leads, and instances that are threads of this process."""
 
-    def __init__(self, data: Path, parts: int = 2) -> None:
-        self.config = Config(data=data, instances=1, parts=parts, session_ms=1000, isolation=False)
+    def __init__(self, data: Path, parts: int | None = 2, instances: int = 1) -> None:
+        self.config = Config(data=data, instances=instances, parts=parts, session_ms=1000, isolation=False)
         self.engine = Engine(self.config)
         self.engine.instances.run = lambda graph: None  # type: ignore[method-assign]  # no processes
         self.engine.start()
+        self.numbers: list[int] = []
         self._stopping: dict[str, threading.Event] = {}
         self._threads: dict[str, threading.Thread] = {}
 
@@ -46,10 +47,14 @@ class Led:
         assert isinstance(graph, DividedGraph)
         return graph
 
-    def start(self, name: str, config: Config | None = None) -> None:
+    def look(self) -> None:
+        """Once at which job should be where, as a server does each second."""
+        self.engine._serially(self.engine._isolation.look)
+
+    def start(self, name: str, config: Config | None = None, graph: str = SHARED) -> None:
         config = config or self.config
         stores = THIS.stores(self.config.data / "parts")
-        place = Place(name, SHARED, self.config.session_ms)
+        place = Place(name, graph, self.config.session_ms)
 
         def ask(question: bytes, again: bool) -> bytes:
             return answer(self.engine.broker, question)
@@ -58,7 +63,7 @@ class Led:
         stopping = self._stopping[name] = threading.Event()
         self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
         self._threads[name].start()
-        eventually(lambda: name in self.graph.owned())
+        eventually(lambda: name in self.engine.fleet.graphs[graph].owned())
 
     def stop(self, name: str) -> None:
         self._stopping.pop(name).set()

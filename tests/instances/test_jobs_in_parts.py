@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlengine.jobs.log import JobState
-from tests.instances.led import SHARED, Led, led
+from tests.instances.led import ALL, SHARED, Led, led
 from tests.support import eventually
 
 COUNTS = """
@@ -38,3 +38,59 @@ def test_a_savepoint_is_of_all_parts_and_no_number_of_them(tmp_path: Path) -> No
         group.engine.stop_job("count")
         group.engine.start_job("count", path)
         eventually(lambda: counted(group)["w0"] == 4 and counted(group)["w8"] == 1)
+
+
+def written(group: Led, *numbers: int) -> None:
+    """Rows of these words, and as many of each in `counts` as were written in all."""
+    group.write(*numbers)
+    group.numbers += numbers
+    wanted = {f"w{n}": group.numbers.count(n) for n in group.numbers}
+    eventually(lambda: counted(group) == wanted, lambda: (counted(group), wanted))
+
+
+def moved(group: Led, graph: str) -> None:
+    """Looks until the job is in that graph, with all that it has."""
+
+    def there() -> bool:
+        group.look()
+        return group.engine.job("count").graph == graph
+
+    eventually(there)
+
+
+def test_a_job_leaves_its_parts_and_comes_back_with_its_state(tmp_path: Path) -> None:
+    with led(tmp_path, "one", "two") as group:
+        group.engine.broker.create_topic("counts", compacted=True)
+        group.engine.submit("all", ALL)
+        group.engine.submit("count", COUNTS)
+        written(group, *range(6))
+        assert group.engine.isolate("count").status == "isolated"
+        assert not group.engine.fleet.of("count").divided
+        written(group, 1, 2)
+        group.engine.merge("count")
+        moved(group, SHARED)
+        written(group, 1, 3)
+        group.stop("one")
+        written(group, 1, 8)
+        eventually(lambda: len(group.found()) == len(group.numbers))
+
+
+def test_jobs_that_ran_before_there_were_instances_go_into_parts_and_back(tmp_path: Path) -> None:
+    numbers: list[int] = []
+    for instances, parts in ((0, None), (1, 2), (1, 3), (0, None), (1, None)):
+        held = Led(tmp_path / "data", parts, instances)
+        held.numbers = numbers
+        try:
+            if not numbers:
+                held.prepare(tmp_path)
+                held.engine.broker.create_topic("counts", compacted=True)
+                held.engine.submit("count", COUNTS)
+            for graph in [g.name for g in held.engine.fleet.graphs.values() if g.divided]:
+                held.start(f"one of {graph}", graph=graph)
+            shared = held.engine.fleet.shared
+            home = "main" if shared is None else shared.name
+            assert home == {0: "main", 2: "shared", 3: "shared.3"}[parts or 2 * instances]
+            moved(held, home)
+            written(held, *range(4))
+        finally:
+            held.close()

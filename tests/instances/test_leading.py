@@ -9,7 +9,6 @@ import pytest
 
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.config import Config
-from sqlengine.engine.engine import Engine
 from sqlengine.instances.control import GiveUp, Prepare, Switch
 from sqlengine.jobs.log import JobState
 from tests.instances.led import ALL, SHARED, Led, led
@@ -114,8 +113,6 @@ def test_what_cannot_run_in_parts_says_so(tmp_path: Path) -> None:
             group.engine.submit("all", "INSERT INTO kept SELECT id FROM events")
         with pytest.raises(JobError, match="a look at its state is not possible"):
             group.engine.state.operations("all")
-    with pytest.raises(ServiceError, match="'shared' is divided, and there are no instances"):
-        Engine(Config(data=tmp_path / "data"))
 
 
 def test_a_job_that_fails_in_an_instance_fails_with_its_reason(tmp_path: Path) -> None:

@@ -1,0 +1,125 @@
+"""Takes a job out of parts into a graph of this process, and into parts: while they stand still.
+
+hold the parts -> write down what the job has in all of them -> it leaves -> it comes to the other graph
+hold the parts -> read both to the same place -> write down what the job has -> all parts prepare -> it leaves -> it comes"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from parser.errors import SqlError
+from planner.logical import Scan
+from planner.merge import Graph
+from sqlengine.executors.belongings import Belongings, capture
+from sqlengine.executors.changes import GraphChange
+from sqlengine.executors.sources import Positions
+from sqlengine.graphs.handovers import Handovers
+from sqlengine.graphs.running import NotTogether, RunningGraph
+from sqlengine.instances.leader import DividedGraph
+from sqlengine.jobs.planning import PlannedJob
+
+# So many epochs may be between the two, of so many records in a shard.
+EPOCHS, NEAR = 8, 4096
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """What the two ways have in common. `begin` writes down that the move is on its way."""
+
+    plan: PlannedJob
+    version: int
+    handover: str
+    handovers: Handovers
+    begin: Callable[[], None]
+
+    @property
+    def job(self) -> str:
+        return self.plan.name
+
+
+def out_of_parts(leaving: Leaving, source: DividedGraph) -> Belongings:
+    """The job leaves; what it has is written down."""
+    change = source.change(source.runner.graph, {}, {leaving.job: 0}, {})
+    try:
+        with source.gathering.standstill():
+            belongings = source.has(leaving.job)
+            leaving.begin()
+            leaving.handovers.put(leaving.handover, belongings)
+            source.switch(change)
+    except SqlError:
+        change.abandon()
+        raise
+    return belongings
+
+
+def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> None:
+    """The job goes over. NotTogether where it does not stand near enough to the others: nothing has changed."""
+    inputs = source.runner.inputs
+    common = [name for name in source.runner.graph.jobs[leaving.job] if target.read_to(name) is not None]
+
+    def hold() -> None:
+        inputs.bounds = {name: dict(inputs.running[name].positions) for name in common}
+
+    source.loop.call(hold)
+    try:
+        with target.gathering.standstill() as there:
+            meeting = _meeting(leaving.job, source, target, {name: there[name] for name in common})
+            if any(there[name] != at for name, at in meeting.items()):
+                target.gathering.reach(meeting)
+            going = source.change(source.runner.graph, {}, {leaving.job: 0}, {})
+            plans, versions = {leaving.job: leaving.plan}, {leaving.job: leaving.version}
+            coming = target.change(target.runner.graph, plans, versions, {})
+            source.call(lambda: _give(leaving, source, target, _Ready(meeting, going, coming)), None)
+    finally:
+        with suppress(SqlError):
+            source.loop.call(lambda: setattr(inputs, "bounds", {}))
+
+
+def _meeting(job: str, source: RunningGraph, target: DividedGraph, theirs: Positions) -> Positions:
+    """Where both have read to when the job goes over."""
+    meeting = {}
+    for name, shards in theirs.items():
+        mine = source.runner.inputs.running[name].positions
+        if mine.keys() != shards.keys() or any(abs(mine[s] - at) > NEAR for s, at in shards.items()):
+            raise NotTogether(job, target.name, "its sources are not read as far")
+        meeting[name] = {s: max(mine[s], at) for s, at in shards.items()}
+    return meeting
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What is ready when the job goes over."""
+
+    meeting: Positions
+    going: GraphChange
+    coming: GraphChange
+
+
+def _give(leaving: Leaving, source: RunningGraph, target: DividedGraph, ready: _Ready) -> None:
+    """In the thread of the graph that the job leaves, which waits until all parts have prepared."""
+    try:
+        belongings = _belongings(leaving.job, source, target, ready.meeting)
+        leaving.begin()
+        leaving.handovers.put(leaving.handover, belongings)
+    except SqlError:
+        ready.coming.abandon()
+        raise
+    positions = _positions(belongings, ready.coming.graph)
+    target.hand_over(ready.coming, leaving.handover, positions, lambda: source.runner.apply(ready.going))
+
+
+def _belongings(job: str, source: RunningGraph, target: DividedGraph, meeting: Positions) -> Belongings:
+    if not source.runner.reach(meeting, EPOCHS):
+        raise NotTogether(job, target.name, "its sources are not read as far")
+    belongings = capture(source.runner, job)
+    if belongings.unsent:
+        raise NotTogether(job, target.name, "it has rows for which there is no space")
+    return belongings
+
+
+def _positions(belongings: Belongings, graph: Graph) -> Positions:
+    """By the scans of `graph`, which has the job."""
+    nodes = (graph.nodes[name] for name in graph.jobs[belongings.job])
+    return {n.id: belongings.sources[n.plan.digest].positions for n in nodes if isinstance(n.plan, Scan)}
