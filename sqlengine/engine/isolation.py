@@ -100,7 +100,7 @@ class Isolation:
             found = [job for job in found if job.graph != MAIN or ISOLATION in job.settings]
         else:
             found = [job for job in found if job.graph != shared.name and self._may_divide(job)]
-        return [job for job in found if self._fleet.runs(job.name) and group_of(job.graph) is None]
+        return [job for job in found if self._fleet.runs(job.name)]
 
     def _may_divide(self, job: Job) -> bool:
         return job.graph != MAIN or ISOLATION in job.settings or self._fleet.divides(job)

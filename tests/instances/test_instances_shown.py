@@ -43,9 +43,14 @@ def test_users_see_instances_and_the_parts_that_move(tmp_path: Path) -> None:
         assert [line.split()[:3] for line in table[1:]] == [["shared", "1", "running"], ["shared", "2", "running"]]
         eventually(lambda: user.job("alarms")["rows"] == sum(work.alarms().values()))
         assert [line.split()[4] for line in sql("jobs").splitlines()[1:]] == ["shared", "shared", "main", "shared"]
-        refused = CliRunner().invoke(cli, ["isolate", "alarms", "--server", user.client.server])
-        assert refused.exit_code == 1
-        assert "runs in the parts of graph 'shared' and cannot be moved" in refused.output
+        sql("isolate", "totals")
+        assert user.job("totals")["graph"].startswith("totals@")
+        work.write(40)
+        eventually(lambda: work.totals_found() == work.totals(), server.said)
+        sql("merge", "totals")
+        eventually(lambda: user.job("totals")["graph"] == "shared", server.said)
+        work.write(40)
+        eventually(lambda: work.totals_found() == work.totals(), server.said)
         assert user.metric("sqlengine_instance_parts") == 4
         _group_has_a_process_of_its_own(work, server)
         assert user.metric("sqlengine_records_in_total") >= 80
