@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 
 import pytest
@@ -67,12 +69,13 @@ class Lives:
                 broker.close()
 
 
+def _append(shard: int, number: int, values: list[bytes], broker: Broker) -> None:
+    broker.append("in", shard, values, timestamp_ms=0, writer=f"p{shard}", epoch=number)
+
+
 def produce(lives: Lives, shard: int) -> None:
     for number in range(BATCHES):
-        values = [b"%d-%d-%d" % (shard, number, row) for row in range(4)]
-        lives.use(
-            lambda b, v=values, n=number: b.append("in", shard, v, timestamp_ms=0, writer=f"p{shard}", epoch=n)  # type: ignore[misc]
-        )
+        lives.use(partial(_append, shard, number, [b"%d-%d-%d" % (shard, number, row) for row in range(4)]))
 
 
 def copy_on(lives: Lives, name: str, done: threading.Event) -> None:
@@ -119,12 +122,16 @@ def copied(lives: Lives) -> int:
     return seen[-1]
 
 
+def _has_copied(lives: Lives, least: int) -> bool:
+    return copied(lives) >= least
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fsync", ["none", "epoch"])
 def test_nothing_is_lost_and_nothing_doubled_whatever_dies(tmp_path: Path, fsync: str) -> None:
     lives = Lives(tmp_path / "data", fsync)
     for topic in ("in", "out"):
-        lives.use(lambda b, t=topic: b.create_topic(t, SHARDS, if_not_exists=True))  # type: ignore[misc]
+        lives.use(methodcaller("create_topic", topic, SHARDS, if_not_exists=True))
     done, away = threading.Event(), threading.Event()
     threads = [threading.Thread(target=produce, args=(lives, shard)) for shard in range(SHARDS)]
     threads += [threading.Thread(target=copy_on, args=(lives, f"member-{n}", done)) for n in range(2)]
@@ -133,7 +140,7 @@ def test_nothing_is_lost_and_nothing_doubled_whatever_dies(tmp_path: Path, fsync
         thread.start()
     whole = SHARDS * BATCHES * 4
     for life in range(1, 5):
-        eventually(lambda least=whole * life // 5: copied(lives) >= least)  # type: ignore[misc]
+        eventually(partial(_has_copied, lives, whole * life // 5))
         if life == 3:
             away.set()  # it falls silent, and others take its shards
         lives.kill()

@@ -87,7 +87,7 @@ def test_options_are_changed_and_kept(folder: Path) -> None:
     assert (changed.retention_ms, changed.max_bytes, changed.compression) == (5, 10_000, "zstd")
     for wrong in ({"compression": "rar"}, {"max_bytes": -1}, {"delete_retention_ms": 1}):
         with pytest.raises(BrokerError):
-            broker.alter_topic("t", **wrong)  # type: ignore[arg-type]
+            broker.alter_topic("t", **wrong)
     broker.close()
     broker = EmbeddedBroker(folder)
     assert broker.topic("t") == changed

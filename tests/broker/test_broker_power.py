@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_data_folder_stays_that_a_process_made_which_died_then(seed: int) -> N
     for at in range(1, 8):
         disk, fate = _disk(seed)
         fate.at = at
-        _dies(disk, lambda disk=disk: _open(disk))  # type: ignore[misc]
+        _dies(disk, partial(_open, disk))
         broker = _open(disk)
         broker.create_topic("t")
         broker.append("t", 0, [b"a"], timestamp_ms=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,15 @@ def test_who_waits_is_written_with_the_others(folder: Path, fails: bool) -> None
         except BrokerError as error:
             refused.append(error.message)
 
+    def is_waiting(count: int) -> bool:
+        return len(broker._log("t", 0)._queue) == count
+
     threads = [threading.Thread(target=append, args=(number,)) for number in range(9)]
     threads[0].start()
     eventually(lambda: disk.syncs == 1)
     for number, thread in enumerate(threads[1:], 1):
         thread.start()
-        eventually(lambda expected=number: len(broker._log("t", 0)._queue) == expected)  # type: ignore[misc]
+        eventually(partial(is_waiting, number))
     assert broker.end_offset("t", 0) == 0  # what is not on disk is not there yet
     disk.fails = fails
     disk.go.set()
@@ -93,6 +97,9 @@ def test_members_wait_for_the_disk_together_and_changes_come_between(folder: Pat
     def append(member: Membership) -> None:
         (shard,) = member.shards["t"]
         broker.append("t", shard, [b"v"], timestamp_ms=0, fence=member.fence("t", shard))
+
+    def is_waiting(count: int) -> bool:
+        return len(broker._log("t", 0)._queue) == count
 
     threads = [threading.Thread(target=append, args=(member,)) for member in members]
     threads.append(threading.Thread(target=lambda: joined.append(broker.join("g", "c", ["t"]).generation)))

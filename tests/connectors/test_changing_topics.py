@@ -107,5 +107,5 @@ def test_metadata_of_changes(broker: EmbeddedBroker) -> None:
     kinds, rows = zip(*found.rows_seen, strict=True)
     assert kinds == ("+I", "-U", "+U")
     assert rows[0][:4] == [1, "hosts", 0, "2024-05-01T10:00:00.100Z"]
-    assert sorted(rows[0][4]) == properties  # type: ignore[type-var,arg-type]
+    assert sorted(rows[0][4]) == properties
     assert rows[1:] == ([1, None, 2, None, None], [2, None, 2, None, None])

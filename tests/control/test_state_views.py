@@ -78,7 +78,7 @@ def test_a_job_above_its_limit_is_stopped_and_the_others_run_on(tmp_path: Path, 
     def read() -> int:
         return engine.state.operations("count")[-1].state.rows and sum(
             r[1] for r in engine.state.rows("count", 2, 9)[0].rows
-        )  # type: ignore[misc]
+        )
 
     assert eventually(lambda: read() == 40_000)
     assert engine.job("count").state is JobState.RUNNING

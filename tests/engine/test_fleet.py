@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 from sqlengine.config import Config
@@ -19,6 +20,10 @@ WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
 
 def append(engine: Engine, start: int, end: int) -> None:
     engine.broker.append("events", 0, [json.dumps({"id": i}).encode() for i in range(start, end)], timestamp_ms=0)
+
+
+def has_all(engine: Engine, rule: str) -> bool:
+    return alerts(engine, rule) == list(range(150))
 
 
 def alerts(engine: Engine, rule: str) -> list[int]:
@@ -45,7 +50,7 @@ def test_a_late_job_reads_from_the_beginning_alone_and_survives_a_restart(tmp_pa
     engine.start()
     append(engine, 100, 150)
     for rule in ("first", "second"):
-        assert eventually(lambda rule=rule: alerts(engine, rule) == list(range(150)))  # type: ignore[misc]
+        assert eventually(partial(has_all, engine, rule))
     own = engine.job("second").graph
     engine.remove("second")
     assert set(engine.fleet.graphs) == {"main"}

@@ -260,7 +260,7 @@ def test_equal_calls_of_equal_content_are_one_node(server: tuple[Service, User],
             user.submit(f"{function}.{name}", call.replace(f"WHERE {function}", f"WHERE {name}"))
     for function, shared in (("same", True), ("other", False)):
         plan = user.client.get(f"/api/v1/jobs/{function}.uno/explain", format="json")
-        (node,) = [n for n in plan["graph"] if n["operation"] == "Filter"]  # type: ignore[index, union-attr]
+        (node,) = [n for n in plan["graph"] if n["operation"] == "Filter"]
         assert (f"{function}.duo" in node["shared_with"]) == shared
         assert f"merged.{function}@" in node["label"]
 

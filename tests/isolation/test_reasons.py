@@ -12,6 +12,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.isolation import Isolation
 from sqlengine.executors.outputs import Commit
 from sqlengine.jobs.log import MAIN, Cause
+from tests.engine.by_hand import rows
 from tests.isolation.workload import feed, open_engine, step, submit_tables
 
 RULE = "INSERT INTO alerts SELECT 'rule', id FROM events"
@@ -111,7 +112,7 @@ def test_a_job_with_an_error_in_each_row_leaves_the_others(engine: Engine) -> No
     assert job.reason == "552 errors in 552 rows that were read in 10 s"
     feed(engine, 70)
     step(engine)
-    assert len(engine.broker.read("alerts", 0, 0).values) == 70 * 8  # type: ignore[union-attr]
+    assert len(rows(engine, "alerts")) == 70 * 8
 
 
 def test_a_job_that_takes_most_of_the_time_leaves_the_others(engine: Engine) -> None:

@@ -37,7 +37,7 @@ class Running:
         for name in ("a/1", "a/2", "b/1"):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).touch()
-        environment = Environment(None, lambda: self.now, "job", memory=self.memory)  # type: ignore[arg-type]
+        environment = Environment(None, lambda: self.now, "job", memory=self.memory)
         self.runner = GraphRunner(
             "g", EmbeddedExecutor(OperatorFactory()), environment, Log(), None, None, lambda owner: True
         )

@@ -51,7 +51,7 @@ class Running:
         self.now, self.memory, self.log = T0, Memory(), Log()
         self.memory.table("t").open = True
         self.say("a", "b", "a")
-        environment = Environment(None, lambda: self.now, "job", memory=self.memory)  # type: ignore[arg-type]
+        environment = Environment(None, lambda: self.now, "job", memory=self.memory)
         executor = EmbeddedExecutor(OperatorFactory())
         self.runner = GraphRunner("g", executor, environment, self.log, None, None, lambda owner: True)
         job = plan_job(JobText("job", f"{TABLES} INSERT INTO o {query};"), Catalog(), {MINI_BATCH: "false"})

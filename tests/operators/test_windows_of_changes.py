@@ -52,7 +52,7 @@ def told(window: str, rows: list[tuple[RowKind, int, str, int]], size: int) -> l
     batch = from_pydict(schema, data)
     object.__setattr__(batch, "kinds", np.array([r[0] for r in rows], np.int8))
     memory.table("t").append(batch)
-    environment = Environment(None, lambda: 0, "job", memory=memory)  # type: ignore[arg-type]
+    environment = Environment(None, lambda: 0, "job", memory=memory)
     runner = GraphRunner(
         "g", EmbeddedExecutor(OperatorFactory()), environment, NoLog(), None, None, lambda owner: True, Limits(size)
     )

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+
+import pytest
 
 from parser.errors import SqlError
 from planner.catalog import Catalog
 from planner.settings import MINI_BATCH
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.ownership import Fence
-from sqlengine.config import Checkpoints, Config
+from sqlengine.config import Config
+from sqlengine.durability import Checkpoints
 from sqlengine.executors.belongings import Belongings
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.epochs import Change
@@ -169,13 +172,9 @@ class Group:
                 whole(epoch)
             raise Killed
 
-        doomed.commit = commit  # type: ignore[method-assign]
-        try:
+        with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+            patch.setattr(doomed, "commit", commit)
             self.step(index)
-        except Killed:
-            pass
-        finally:
-            del doomed.commit  # type: ignore[method-assign]
         self.open[index].runner.broken = True
         self.kill(index)
 

@@ -11,7 +11,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlengine.broker.base import Broker
+from sqlengine.broker.embedded import EmbeddedBroker
 from tests.parts.group import Group, broker_in, planned, undivided, values_of
 
 PARTS, SHARDS = 3, 4
@@ -37,15 +37,15 @@ JOBS = """
 JOB = planned("all", JOBS)
 
 
-def events(broker: Broker, numbers: range = range(72)) -> None:
+def events(broker: EmbeddedBroker, numbers: range = range(72)) -> None:
     broker.create_topic("events", SHARDS, if_not_exists=True)
     for i in numbers:
         row = {"k": f"k{i % 5}", "v": i, "ts": f"2024-01-01 00:00:{i * 59 // 71:02}"}
         broker.append("events", i % SHARDS, [json.dumps(row).encode()], timestamp_ms=0)
 
 
-def left(broker: Broker) -> dict[str, object]:
-    found: dict[str, object] = {t: Counter(values_of(broker, t)) for t in OUT if t != "counts"}  # type: ignore[arg-type]
+def left(broker: EmbeddedBroker) -> dict[str, object]:
+    found: dict[str, object] = {t: Counter(values_of(broker, t)) for t in OUT if t != "counts"}
     return {**found, "counts": broker.read_latest("counts")}
 
 

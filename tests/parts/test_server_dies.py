@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.durability import Fsync
 from tests.parts.group import START, Group, Stores
 from tests.parts.test_schedules import ACTIONS, EXPECTED, JOB, PARTS, events, left
 from tests.simulation.disk import SimulatedDisk
@@ -36,7 +38,7 @@ class _Server:
 
     def start(self) -> Group:
         threads = SimulatedThreads(self.world)
-        fsync = "epoch" if self.power else "none"
+        fsync: Fsync = "epoch" if self.power else "none"
         broker = EmbeddedBroker(
             Path("/topics"), fsync=fsync, clock=lambda: START, segment_bytes=8_000, disk=self.disk, threads=threads
         )
@@ -49,10 +51,9 @@ class _Server:
             self.disk.end_process()
 
 
-def _live(group: Group, actions: int | None) -> None:
+def _live(group: Group, chance: Random, actions: int | None) -> None:
     """Opens the parts and gives the job to those that have not got it yet; then so many actions, or all that there is to
     do."""
-    chance = group.threads.world.chance  # type: ignore[attr-defined]
     group.plans[JOB.name, 1] = JOB
     group.start()
     for part in group.open.values():
@@ -75,12 +76,12 @@ def test_nothing_is_lost_or_doubled(seed: int) -> None:
     for _ in range(DEATHS):
         server.left = world.chance.choice((world.chance.randint(1, 60), world.chance.randint(60, 400)))
         try:
-            _live(server.start(), actions=world.chance.randint(5, 40))
+            _live(server.start(), world.chance, actions=world.chance.randint(5, 40))
         except Death:
             died += 1
         server.left = 0
         server.end()
     last = server.start()
-    _live(last, actions=None)
+    _live(last, world.chance, actions=None)
     assert left(last.broker) == EXPECTED
     assert died, "or else nothing was shown"

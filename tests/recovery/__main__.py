@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def _runs(given: argparse.Namespace) -> Iterator[tuple[int, Callable[[Path], Tal
         yield given.seed, lambda folder: run_named(folder, places, given.seed)
     for number, left in enumerate(range(given.kills, 0, -given.of_a_run)):
         seed = given.seed + number
-        yield seed, lambda folder, seed=seed, left=left: run_drawn(folder, min(given.of_a_run, left), seed)  # type: ignore[misc]
+        yield seed, partial(run_drawn, kills=min(given.of_a_run, left), seed=seed)
 
 
 if __name__ == "__main__":

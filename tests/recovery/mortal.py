@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sqlengine.disk import Data, MachineDisk
 from sqlengine.state.store import CheckpointStore, Loaded, Position
 from sqlengine.state.stores import CheckpointStores, RocksStores
@@ -265,7 +267,7 @@ class MortalConnection(sqlite3.Connection):
 def make_databases_mortal(fate: Fate) -> None:
     """All connections to SQLite that this process opens from now on."""
     MortalConnection.fate = fate
-    sqlite3.connect = partial(sqlite3.connect, factory=MortalConnection)  # type: ignore[assignment]
+    pytest.MonkeyPatch().setattr(sqlite3, "connect", partial(sqlite3.connect, factory=MortalConnection))
 
 
 def stores(fate: Fate, folder: Path) -> CheckpointStores:

@@ -75,8 +75,8 @@ def _run(
         for number, part in enumerate(parts):
             instances, state = INSTANCES[number % len(INSTANCES)], (folder / "state").as_uri()
             staged = Staged(2)
-            runner = SparkRunner(staged, plans, 1, state, outlet.deliver, instances, clock=lambda: START)  # type: ignore[arg-type]
-            runner.run(staged.createDataFrame(to_table(part)), number, end=number == len(parts) - 1)  # type: ignore[arg-type]
+            runner = SparkRunner(staged, plans, 1, state, outlet.deliver, instances, clock=lambda: START)
+            runner.run(staged.createDataFrame(to_table(part)), number, end=number == len(parts) - 1)
             counts["batches"] += 1
 
 

@@ -344,9 +344,10 @@ def _dies_at_a_sink(runner: GraphRunner, number: int) -> bool:
         raise Killed
 
     sinks = list(runner.outputs.running.values())
-    sinks[number % len(sinks)].commit = commit  # type: ignore[method-assign]
-    try:
-        runner.step()
-    except Killed:
-        return False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sinks[number % len(sinks)], "commit", commit)
+        try:
+            runner.step()
+        except Killed:
+            return False
     return True

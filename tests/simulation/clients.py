@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -280,7 +281,7 @@ class Caretaker:
             return
         broker = engine.broker
         works: list[Callable[[], None]] = [broker.apply_retention, broker.sync, engine.letters.look]
-        works += [lambda n=t.name: broker.compact(n) for t in broker.topics() if t.compacted]  # type: ignore[misc]
+        works += [partial(broker.compact, t.name) for t in broker.topics() if t.compacted]
         works.append(lambda: self._move(broker))
         with self.node.mortal(), self.world.doing("upkeep"):
             try:

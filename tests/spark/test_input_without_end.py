@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def grown(
         with file.open("a") as out:
             out.write("".join(lines))
 
-    shown = Watched("", [(n, lambda lines=lines: append(lines)) for n, lines in steps], last)  # type: ignore[misc]
+    shown = Watched("", [(n, partial(append, lines)) for n, lines in steps], last)
     with script_runner(folder / "data", 100, spark) as runner, pytest.raises(Enough):
         _session(runner, shown).run(TABLES.format(folder) + query)
     return shown.seen

@@ -36,17 +36,17 @@ ONE_STEP = {
 def staged(query: str, folder: Path, phases: str) -> Counter[str]:
     case, told = fed(query, 3, chunks=6, phases=phases), Told()
     runner = SparkRunner(
-        Staged(),  # type: ignore[arg-type]  # what is asked of a session
+        Staged(),  # what is asked of a session
         {1: spark_plan(case, folder.name, folder)},
         1,
         (folder / "state").as_uri(),
-        lambda _, results: [told.write(str(port), rows) for _, port, rows in results],  # type: ignore[arg-type,return-value]
+        lambda _, results: [told.write(str(port), rows) for _, port, rows in results],  # type: ignore[arg-type]
         3,
         clock=lambda: 0,
     )
     for batch, turns in enumerate((range(4), range(4, 6))):
         frame = Staged().createDataFrame(to_table(works(case, turns)))
-        runner.run(frame, batch, end=batch == 1)  # type: ignore[arg-type]
+        runner.run(frame, batch, end=batch == 1)
     return told.left()
 
 
