@@ -19,7 +19,7 @@ _EXAMPLE = re.compile(r">>> (.*)\n(.*)")
 # Topic -> its title, in the order of the page.
 TITLES = {
     "comparison": "Comparison", "like": "Patterns", "similar": "Patterns", "logical": "Logic",
-    "arithmetic": "Arithmetic", "numeric": "Arithmetic", "randomness": "Random values", "strings": "Strings",
+    "arithmetic": "Arithmetic", "rounding": "Arithmetic", "numeric": "Arithmetic", "randomness": "Random values", "strings": "Strings",
     "positions": "Strings", "trimming": "Strings", "characters": "Strings", "splitting": "Strings", "formatting": "Strings", "encodings": "Strings",
     "regexps": "Regular expressions", "regexp_functions": "Regular expressions", "urls": "Web addresses",
     "clock": "Dates and times", "time_parts": "Dates and times", "time_shifts": "Dates and times", "timestamps": "Dates and times", "unix_times": "Dates and times",

@@ -18,10 +18,10 @@ from parser.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, DataType, d
 from udf import registry
 from udf.accumulators import empty_accumulator
 from udf.aggregates import bind_aggregate
-from udf.arithmetic import _round_fast, _round_float
 from udf.java_regex import translate
 from udf.like import match_like, parse_like
 from udf.registry import KernelContext, bind, call, lookup, names, suggest
+from udf.rounding import _round_fast, _round_float
 from udf.vector import Errors, Vector
 
 N10 = decimal(10, 2)
