@@ -13,38 +13,25 @@ from parser.types import BIGINT, TimeAttribute
 from planner.binder import domains, literals, pool
 from planner.binder.calls import function_call
 from planner.binder.decorrelate import (
-    EQUALITIES,
     inner_columns,
     is_correlated,
     is_outer,
     outward,
     pulled,
-    too_entangled,
 )
 from planner.binder.scalars import BINDERS, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import OUTER, Context, Outer, Place, Query, Scope
+from planner.binder.subquery_shapes import Inner, always, by_keys, meeting, of_no_rows
 from planner.binder.subquery_syntax import QUANTIFIED, asks, conjuncts_of, is_asked_for_truth, is_membership, query_of
 from planner.logical import AggregateCall, Filter, GroupAggregate, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, replace_where, substitute
-from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.scalar import ColumnRef, Literal, Scalar
 from planner.window_roles import made
 
 BindQuery = Callable[[exp.Expression, Context], Query]
 _COUNT = BIGINT.with_nullable(False)
 # With which of the values that tells.
 _BOUNDS = {"<": ("MAX",), "<=": ("MAX",), ">": ("MIN",), ">=": ("MIN",), "<>": ("MIN", "MAX")}
-
-
-@dataclass(frozen=True)
-class Inner:
-    """A subquery without what it says of the rows around it: that is `conditions`; `values` are its columns. `alone`: it
-    says nothing of them. `before`: the plan with what it says."""
-
-    plan: LogicalPlan
-    values: tuple[Scalar, ...]
-    conditions: tuple[Scalar, ...]
-    alone: bool = False
-    before: LogicalPlan | None = None
 
 
 @dataclass
@@ -98,7 +85,7 @@ class Subqueries:
         operands = _operands(node, place)
         plan = self.join(plan)
         inner = self._inner(node, len(operands))
-        if isinstance(node, exp.Exists) and _always(inner):
+        if isinstance(node, exp.Exists) and always(inner):
             return Filter(plan, literals.boolean(False)) if negated else plan
         tests = [
             _equal_or_unknown(a, b, node) if negated else function_call("=", (a, b), node)
@@ -123,9 +110,9 @@ class Subqueries:
             return self._single(node)
         if isinstance(node, exp.Exists):
             inner = self._inner(node, 0)
-            if _always(inner):
+            if always(inner):
                 return literals.boolean(True)
-            (found,) = self._joined(self._distinct(_meeting(inner, node), node), [self._mark])
+            (found,) = self._joined(self._distinct(meeting(inner, node), node), [self._mark])
             return function_call("IS NOT NULL", (found,), node)
         if is_membership(node):
             return self._contains(node, place)
@@ -134,8 +121,8 @@ class Subqueries:
     def _single(self, node: exp.Expression) -> Scalar:
         inner = self._inner(node, 1)
         plan = inner.plan
-        if not isinstance(plan, GroupAggregate) or not _of_no_rows(plan, inner):
-            return self._only(_meeting(inner, node), node)
+        if not isinstance(plan, GroupAggregate) or not of_no_rows(plan, inner):
+            return self._only(meeting(inner, node), node)
         (value,) = inner.values
         counted = set()
         if inner.conditions:  # of no rows COUNT is 0
@@ -149,7 +136,7 @@ class Subqueries:
         """The value of the only row; an error where there are several."""
         (value,) = inner.values
         kind = value.type.as_attribute(TimeAttribute.NONE)
-        keyed = _keyed(inner, [("value", value)], node)
+        keyed = by_keys(inner, [("value", value)], node)
         calls = (
             AggregateCall("count", "COUNT", None, _COUNT),
             AggregateCall("only", "FIRST_VALUE", "value", kind.made_from(value.type).with_nullable(True), kind),
@@ -162,7 +149,7 @@ class Subqueries:
     def _contains(self, node: exp.Expression, place: Place) -> Scalar:
         """x IN (SELECT y …): TRUE with a match; else UNKNOWN if x is NULL or some y is, unless there is no row at all."""
         operands = _operands(node, place)
-        inner = _meeting(self._inner(node, len(operands)), node)
+        inner = meeting(self._inner(node, len(operands)), node)
         tests = [function_call("=", pair, node) for pair in zip(map(_inward, operands), inner.values, strict=True)]
         both = replace(inner, conditions=(*inner.conditions, *tests))
         (found,) = self._joined(self._distinct(both, node), [self._mark])
@@ -178,7 +165,7 @@ class Subqueries:
         every = isinstance(node.args["expression"], exp.All)
         operator = QUANTIFIED[type(node)][every]
         (operand,) = operands = _operands(node, place)
-        inner = _meeting(self._inner(node, 1), node)
+        inner = meeting(self._inner(node, 1), node)
         kind = inner.values[0].type.as_attribute(TimeAttribute.NONE)
         bounds = [
             AggregateCall(f"bound{i}", f, "value0", kind.with_nullable(True), kind)
@@ -193,7 +180,7 @@ class Subqueries:
         """How many rows the subquery has, how many of each value are not NULL, and `more` of its values. As in Flink, rows
         around wait until it has one if it says nothing of them."""
         values = [(f"value{i}", v) for i, v in enumerate(inner.values)]
-        keyed = _keyed(inner, values, node)
+        keyed = by_keys(inner, values, node)
         calls = (
             AggregateCall("count", "COUNT", None, _COUNT),
             *(AggregateCall(f"known{i}", "COUNT", n, _COUNT, v.type) for i, (n, v) in enumerate(values)),
@@ -211,7 +198,7 @@ class Subqueries:
 
     def _distinct(self, inner: Inner, node: exp.Expression) -> Inner:
         """The rows that conditions tell apart, each once, with a mark: `found`."""
-        keyed = _keyed(inner, [("found", literals.boolean(True))], node)
+        keyed = by_keys(inner, [("found", literals.boolean(True))], node)
         return keyed.joined(GroupAggregate(keyed.plan, (*keyed.keys, "found"), ()))
 
     def _inner(self, node: exp.Expression, width: int) -> Inner:
@@ -278,54 +265,6 @@ class GroupedSubqueries:
         return self.above.value(node, place) if known is None else known
 
 
-@dataclass(frozen=True)
-class Keyed:
-    """The columns of a subquery by which the rows around it meet it (`keys`), then others; `conditions` are over these."""
-
-    plan: LogicalPlan
-    keys: tuple[str, ...]
-    conditions: tuple[Scalar, ...]
-
-    def joined(self, plan: LogicalPlan) -> Inner:
-        """What `plan`, grouped by the keys, is joined by."""
-        return Inner(plan, (), self.conditions)
-
-
-def _keyed(inner: Inner, items: Sequence[tuple[str, Scalar]], node: exp.Expression) -> Keyed:
-    """UnsupportedError where rows do not meet by equality of something inside with something around."""
-    keys: dict[str, Scalar] = {}
-    conditions = []
-    for number, condition in enumerate(inner.conditions):
-        if not isinstance(condition, Call) or not _is_met(condition):
-            raise too_entangled(node)
-        (inside,) = [a for a in condition.args if not is_outer(a)]
-        key = pool.column(f"key{number}", inside.type)
-        keys[key.name] = inside
-        conditions.append(replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args)))
-    return Keyed(Project(inner.plan, (*keys.items(), *items)), tuple(keys), tuple(conditions))
-
-
-def _meeting(inner: Inner, node: exp.Expression) -> Inner:
-    """The subquery so that rows around meet it by equality of something inside with something around, and its values are
-    made inside."""
-    met = all(_is_met(c) for c in inner.conditions) and not any(map(is_outer, inner.values))
-    if met or inner.before is None:
-        return inner
-    return Inner(*domains.over_domain(inner.before, inner.values, node))
-
-
-def _is_met(condition: Scalar) -> bool:
-    if not isinstance(condition, Call) or condition.function not in EQUALITIES:
-        return False
-    inside = [a for a in condition.args if not is_outer(a)]
-    return len(inside) == 1 and inner_columns(condition.args) == inner_columns(inside)
-
-
-def _always(inner: Inner) -> bool:
-    """Whether it has a row whatever there is: as in Flink, an aggregate of all rows has one also of none."""
-    return isinstance(inner.before, GroupAggregate) and not inner.before.keys
-
-
 def _three_valued(
     tests: Sequence[Scalar], operands: Sequence[Scalar], total: Scalar, known: Sequence[Scalar], node: exp.Expression
 ) -> Scalar:
@@ -346,11 +285,6 @@ def _or_none(count: Scalar, node: exp.Expression) -> Scalar:
     """A count, 0 where there is nothing to count; as in Flink its type has NULL all the same."""
     found = function_call("COALESCE", (count, Literal(0, _COUNT)), node)
     return replace(found, type=found.type.with_nullable(True))
-
-
-def _of_no_rows(plan: GroupAggregate, inner: Inner) -> bool:
-    """Whether there is one row for the rows around: all keys are columns that these must equal."""
-    return set(plan.keys) <= {c.name for c in inner_columns(inner.conditions)}
 
 
 def _inward(operand: Scalar) -> Scalar:
