@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection
 from flask import Blueprint, Response, request
 
 from sqlengine.api.server import THREADS
+from sqlengine.broker.answering import answer
 from sqlengine.broker.quota import Rates
 from sqlengine.broker.remote import PATH
-from sqlengine.broker.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, Trim, answer, appends_of
+from sqlengine.broker.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, Trim, appends_of
 from sqlengine.topic_access import COMMANDS, refuse_system, refuse_used
 
 # Of the threads that answer requests, so many may wait for data.

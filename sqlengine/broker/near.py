@@ -14,8 +14,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from sqlengine.broker.answering import answer
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.wire import Served, answer
+from sqlengine.broker.wire import Served
 
 log = logging.getLogger("sqlengine")
 

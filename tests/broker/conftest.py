@@ -8,10 +8,10 @@ from flask import Flask
 
 from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.server import HttpServer
+from sqlengine.broker.answering import answer
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.remote import RemoteBroker, connect
-from sqlengine.broker.wire import answer
 
 
 class Clock:

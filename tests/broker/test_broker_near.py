@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sqlengine.broker.ahead import LookingAhead
+from sqlengine.broker.answering import answer
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerUnreachable, TopicNotFound
 from sqlengine.broker.near import NearServer, NearTransport
 from sqlengine.broker.remote import RemoteBroker
-from sqlengine.broker.wire import answer
 from tests.support import PATIENCE_S
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlengine.broker.wire import answer
+from sqlengine.broker.answering import answer
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.executors.build import OperatorFactory
