@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parser.errors import ServiceError
+from sqlengine.broker.answering import answer
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.wire import Append, AppendAll, Heartbeat, Join, Leave, Request, Served, Trim, answer, appends_of
+from sqlengine.broker.wire import Append, AppendAll, Heartbeat, Join, Leave, Request, Served, Trim, appends_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.instances.instance import Instance
