@@ -28,7 +28,7 @@ from sqlengine.state.table import BUCKET, SEQUENCE
 Key: TypeAlias = tuple[str, str]
 _IN: Final = "in."
 # Tables whose rows belong to no bucket, and the columns of them that are times.
-_TIMES: Final = (WATERMARKS, PACE)
+TIMES: Final = (WATERMARKS, PACE)
 _COLUMNS: Final = ("watermark", "told", "reached")
 # The keys of what all shards, or inputs, have reached together, and of a pace.
 _TOGETHER: Final = (None, ALL, 0)
@@ -57,10 +57,10 @@ def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
     tables = {}
     for key in known:
         found = [_rows_of(key, p.tables[key], Share(n, len(pieces))) for n, p in enumerate(pieces)]
-        if key[1] in _TIMES:
-            tables[key] = _least(found, told.get(key[0], MIN_WATERMARK))
+        if key[1] in TIMES:
+            tables[key] = least(found, told.get(key[0], MIN_WATERMARK))
         elif not key[1].startswith(_IN):
-            tables[key] = _in_order(pa.concat_tables(found))
+            tables[key] = in_order(pa.concat_tables(found))
     sources = {digest: _source([piece.sources[digest] for piece in pieces]) for digest in first.sources}
     given = [d for d in first.given if all(d in piece.given for piece in pieces)]
     return replace(first, epoch=max(p.epoch for p in pieces), sources=sources, given=given, tables=tables)
@@ -82,7 +82,7 @@ def times_at_ends(belongings: Belongings, graph: Graph, nodes: Iterable[str]) ->
     for end, (name, port) in ends_among(nodes).items():
         clock = _clock(graph, graph.nodes[graph.nodes[name].inputs[port]])
         digest = "" if clock is None else clock.plan.digest
-        told = [_combined(belongings.tables[digest, name]) for name in _TIMES if (digest, name) in belongings.tables]
+        told = [_combined(belongings.tables[digest, name]) for name in TIMES if (digest, name) in belongings.tables]
         found[end] = reached(min(told, default=MIN_WATERMARK))
     return found
 
@@ -93,12 +93,13 @@ def _source(parts: Sequence[SourceAt]) -> SourceAt:
     return SourceAt(dict(sorted(positions.items())), all(p.ended for p in parts))
 
 
-def _in_order(rows: pa.Table) -> pa.Table:
+def in_order(rows: pa.Table) -> pa.Table:
+    """Rows of one table from several parts, oldest key first."""
     return rows.sort_by([(SEQUENCE, "ascending"), (BUCKET, "ascending")])
 
 
 def _rows_of(key: Key, table: pa.Table, share: Share) -> pa.Table:
-    if key[1] not in _TIMES:
+    if key[1] not in TIMES:
         low, high = (-(-BUCKETS * n // share.parts) for n in (share.index, share.index + 1))
         buckets = table[BUCKET]
         return table.filter(pc.and_(pc.greater_equal(buckets, low), pc.less(buckets, high)))
@@ -148,7 +149,7 @@ def _together_in(keys: Collection[object]) -> object:
     return next((key for key in _TOGETHER if key in keys), None)
 
 
-def _least(tables: Sequence[pa.Table], reached: int) -> pa.Table:
+def least(tables: Sequence[pa.Table], reached: int) -> pa.Table:
     """The times of all parts in one table: of each shard its own, of an input the least of those for which one waits; of
     all together no less than was told."""
     rows: dict[object, dict[str, int]] = {}

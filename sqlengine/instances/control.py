@@ -14,6 +14,7 @@ import msgspec
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
+from sqlengine.executors.looking import Seen
 from sqlengine.format_numbers import check_record
 
 FORMAT = 1
@@ -66,6 +67,15 @@ class Fetch(msgspec.Struct, frozen=True, tag=True):
     format: int = FORMAT
 
 
+class Look(msgspec.Struct, frozen=True, tag=True):
+    """All parts tell what the operations of a job keep, with at most `limit` rows of that of the number (0: of none)."""
+
+    job: str
+    operation: int
+    limit: int
+    format: int = FORMAT
+
+
 class Go(msgspec.Struct, frozen=True, tag=True):
     """What was held goes on."""
 
@@ -73,7 +83,7 @@ class Go(msgspec.Struct, frozen=True, tag=True):
 
 
 Held: TypeAlias = Hold | Fetch | Go
-Control: TypeAlias = Prepare | Switch | GiveUp | Held
+Control: TypeAlias = Prepare | Switch | GiveUp | Held | Look
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -95,7 +105,8 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 class Done(msgspec.Struct, frozen=True, tag=True):
     """A part has done what the entry of that number asks of it: it stands, having read what others send up to `at` and its
-    sources up to `positions`; or what it has of the job is written down as `piece`. `problem`: why it cannot."""
+    sources up to `positions`; or what it has of the job is written down as `piece`, or is `seen`. `problem`: why it
+    cannot."""
 
     instance: str
     number: int
@@ -103,6 +114,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     at: int = 0
     positions: dict[str, dict[str, int]] = {}
     piece: str = ""
+    seen: Seen | None = None
     problem: Problem | None = None
 
 

@@ -22,6 +22,7 @@ from sqlengine.instances.control import (
     GiveUp,
     Go,
     Hold,
+    Look,
     Prepare,
     Problem,
     Switch,
@@ -103,6 +104,8 @@ class Following:
                 self.give_up()
             case Switch():
                 self._switch_all(entry, parts)
+            case Look():
+                self._holding.show(offset, entry, parts)
             case Hold() | Fetch() | Go():
                 self._holding.obey(offset, entry, parts)
 

@@ -11,13 +11,14 @@ from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerError
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.belongings import Belongings
+from sqlengine.executors.looking import Seen
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.handovers import Handovers
-from sqlengine.instances.control import ControlLog, Done, Fetch, Go, Hold
+from sqlengine.instances.control import ControlLog, Done, Fetch, Go, Hold, Look
 from sqlengine.instances.heard import Heard
 
 # Parts that do not come to a standstill in that time go on.
-PATIENCE_S = 60.0
+PATIENCE_S = 20.0
 _LOOK_S = 0.05
 
 
@@ -87,6 +88,12 @@ class Gathering:
                 handovers.remove(done.piece)
         return [piece for piece in pieces if piece is not None]
 
+    def look(self, job: str, operation: int, limit: int) -> list[Seen]:
+        """What the operations of a job keep in each part, between two epochs of it."""
+        number = self._graph.control.append(Look(job, operation, limit), self._graph.now())
+        found = self._wait(number, lambda done: True)
+        return [seen for part in range(self._graph.parts) if (seen := found[part].seen) is not None]
+
     def _nothing_on_its_way(self, found: dict[int, Done]) -> bool:
         """What a part sends is there before it tells that it stands. So where each has read all, nobody has sent anything
         since."""
@@ -99,15 +106,14 @@ class Gathering:
             found = self._graph.heard.done(number, wait)
             for done in found.values():
                 if done.problem is not None:
-                    detail = done.problem.detail or f"part {done.part} says so"
-                    raise JobError(done.problem.message, detail=detail, hint=done.problem.hint)
+                    raise JobError(done.problem.message, detail=done.problem.detail, hint=done.problem.hint)
             if len(found) == self._graph.parts and enough(found):
                 return found
             if self._clock() > deadline:
                 missing = sorted(set(range(self._graph.parts)) - found.keys())
                 raise ServiceError(
-                    f"the parts of graph '{self._graph.name}' do not come to rest",
-                    detail=f"waiting for part {missing[0]}" if missing else "rows are on their way all the time",
+                    f"the parts of graph '{self._graph.name}' are busy",
+                    detail=f"part {missing[0]} does not answer" if missing else "rows are on their way all the time",
                     hint="nothing was changed; 'sql instances' shows what they do",
                 )
             self._graph.attend()

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from parser.errors import SqlError
 from planner.division import INCOMING
 from sqlengine.broker.errors import BrokerUnreachable
+from sqlengine.executors.looking import look
 from sqlengine.executors.shares import piece_of
 from sqlengine.graphs.handovers import Handovers
-from sqlengine.instances.control import Done, Fetch, Go, Held, Hold, Problem
+from sqlengine.instances.control import Done, Fetch, Go, Held, Hold, Look, Problem
 from sqlengine.parts.part import Part
 
 
@@ -35,6 +36,17 @@ class Holding:
         if not isinstance(entry, Fetch):
             for part in parts.values():
                 self.take_up(part)
+
+    def show(self, number: int, entry: Look, parts: Mapping[int, Part]) -> None:
+        """Tells what the operations of a job keep in each part."""
+        for index, part in parts.items():
+            try:
+                seen = look(part.runner, entry.job, entry.operation, entry.limit)()
+                self._tell(Done(self._name, number, index, seen=seen))
+            except BrokerUnreachable:
+                raise
+            except SqlError as error:
+                self._tell(Done(self._name, number, index, problem=Problem(error.message, error.detail, error.hint)))
 
     def take_up(self, part: Part) -> None:
         """A part is held like the others, or goes on like them."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from parser.errors import JobError
 from sqlengine.jobs.log import JobState
 from tests.instances.led import ALL, SHARED, Led, led
 from tests.support import eventually
@@ -26,6 +29,12 @@ def test_a_savepoint_is_of_all_parts_and_no_number_of_them(tmp_path: Path) -> No
         assert group.engine.job("count").graph == SHARED
         group.write(*range(6), *range(6))
         eventually(lambda: counted(group) == {f"w{n}": 2 for n in range(6)})
+        (aggregate,) = group.engine.state.operations("count")
+        assert (aggregate.state.rows, aggregate.keys) == (6, 6)
+        (table,) = group.engine.state.rows("count", 1, 4)
+        assert (table.columns[0], len(table.rows), table.total) == ("word", 4, 6)
+        with pytest.raises(JobError, match="has no operation 2"):
+            group.engine.state.rows("count", 2, 4)
         path = group.engine.save_job("count").savepoint
         group.write(0, 7)
         eventually(lambda: counted(group)["w0"] == 3)

@@ -111,8 +111,8 @@ def test_what_cannot_run_in_parts_says_so(tmp_path: Path) -> None:
         assert "table 'kept' is written by connector 'filesystem'" in group.engine.explain("file")
         with pytest.raises(JobError, match="runs in parts, and this text cannot"):
             group.engine.submit("all", "INSERT INTO kept SELECT id FROM events")
-        with pytest.raises(JobError, match="a look at its state is not possible"):
-            group.engine.state.operations("all")
+        with pytest.raises(JobError, match="a replay is not possible: job 'all' runs in instances"):
+            group.engine.replay("all")
 
 
 def test_a_job_that_fails_in_an_instance_fails_with_its_reason(tmp_path: Path) -> None:
