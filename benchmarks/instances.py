@@ -92,7 +92,7 @@ def run() -> Section:
     return Section(
         "instances",
         "Instances",
-        f"`sql serve`, with 8 parts where there are instances. Shuffle: COUNT and MAX by {KEYS:,} keys of {RATE:,} rows a second "
+        f"`sql serve`, with 2 parts where there are instances. Shuffle: COUNT and MAX by {KEYS:,} keys of {RATE:,} rows a second "
         f"for {SECONDS:.0f} s, appended over HTTP, {APPEND} at once, to {SHARDS} shards in turn; a latency is from the append to "
         f"the row's total as a reader over HTTP sees it. Throughput: {RULES} rules over {ROWS:,} rows that are there; no row "
         "goes from part to part.",

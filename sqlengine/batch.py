@@ -133,7 +133,10 @@ class Batch:
 
     def result(self, schema: Schema, columns: Sequence[pa.Array], num_rows: int) -> Batch:
         """Other rows with this one's time; all are +I and come with its last watermark."""
-        return replace(self.tick(schema), columns=tuple(columns), num_rows=num_rows)
+        return Batch(
+            schema, tuple(columns), num_rows, self.proctime, self.watermark,
+            seed=self.seed, since=self.since, idle=self.idle,
+        )  # fmt: skip
 
     def to_table(self) -> pa.Table:
         return pa.Table.from_arrays(list(self.columns), schema=self.schema.arrow)

@@ -164,6 +164,7 @@ class _Senders:
         rows = self._table.live()
         parts = self._table.key_arrays(rows)[0].to_pylist()
         self._known: dict[int, int] = dict(zip(parts, self._table.columns["epoch"][rows].tolist(), strict=True))
+        self._slots: dict[int, int] = dict(zip(parts, rows.tolist(), strict=True))
 
     def check(self, stamps: Iterable[Stamp]) -> None:
         came: dict[int, int] = {}
@@ -172,7 +173,9 @@ class _Senders:
             if stamp.epoch < known:
                 raise ValueError(f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {known}")
             came[stamp.part] = stamp.epoch
-        slots, _ = self._table.slots_for([pa.array(list(came), pa.int32())], len(came))
+        for part in came.keys() - self._slots.keys():
+            self._slots[part] = int(self._table.slots_for([pa.array([part], pa.int32())], 1)[0][0])
+        slots = np.array([self._slots[part] for part in came], np.int64)
         self._table.columns["epoch"][slots] = list(came.values())
         self._table.mark(slots)
         self._known |= came
