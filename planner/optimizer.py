@@ -16,6 +16,7 @@ from planner.passes.prune_partitions import prune_partitions
 from planner.passes.prune_projection import prune_projection
 from planner.passes.push_down_filter import push_down_filter
 from planner.passes.remove_aggregates import remove_aggregates
+from planner.passes.share_sums import share_sums
 from planner.passes.simplify import simplify
 from planner.passes.split_conjuncts import split_conjuncts
 
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     simplify,
     prune_partitions,
     prune_projection,
+    share_sums,
 )
 
 NONE: frozenset[str] = frozenset()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TypeVar
 
 from parser.types import DataType, Root
@@ -23,6 +25,40 @@ def _int_hash(value: object) -> int:
     return value & 0xFFFFFFFF
 
 
+def _double_hash(value: object) -> int:
+    assert isinstance(value, float | str)  # NaN and the infinities are texts
+    return _long_hash(int.from_bytes(struct.pack(">d", float(value))))
+
+
+def _float_hash(value: object) -> int:
+    assert isinstance(value, float | str)
+    return int.from_bytes(struct.pack(">f", float(value)))
+
+
+def _decimal_hash(value: object) -> int:
+    sign, digits, exponent = Decimal(str(value)).as_tuple()
+    assert isinstance(exponent, int)
+    found, unscaled = 0, int("".join(map(str, digits)))
+    for word in range((unscaled.bit_length() + 31) // 32 - 1, -1, -1):
+        found = found * 31 + (unscaled >> 32 * word & 0xFFFFFFFF)
+    return 31 * (-found if sign else found) - exponent & 0xFFFFFFFF
+
+
+def _date_hash(value: object) -> int:
+    year, month, day = map(int, str(value).rsplit("-", 2))
+    return (year & 0xFFFFF800 ^ (year << 11) + (month << 6) + day) & 0xFFFFFFFF
+
+
+def _time_hash(value: object) -> int:
+    hour, minute, second = (*str(value).split(":"), "0")[:3]
+    return _long_hash((int(hour) * 60 + int(minute)) * 60_000_000_000 + int(Decimal(second) * 1_000_000_000))
+
+
+def _timestamp_hash(value: object) -> int:
+    date, _, time = str(value).partition("T")
+    return _date_hash(date) ^ _time_hash(time)
+
+
 _HASHES: dict[Root, Callable[[object], int]] = {
     Root.CHAR: java_text_hash,
     Root.VARCHAR: java_text_hash,
@@ -30,6 +66,12 @@ _HASHES: dict[Root, Callable[[object], int]] = {
     Root.SMALLINT: _int_hash,
     Root.INT: _int_hash,
     Root.BIGINT: _long_hash,
+    Root.FLOAT: _float_hash,
+    Root.DOUBLE: _double_hash,
+    Root.DECIMAL: _decimal_hash,
+    Root.DATE: _date_hash,
+    Root.TIME: _time_hash,
+    Root.TIMESTAMP: _timestamp_hash,
     Root.BOOLEAN: lambda value: 1231 if value else 1237,
 }
 

@@ -6,7 +6,7 @@ nullable column a bool array `name + '?'` that is True where the value is not NU
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol, TypeAlias
 
@@ -86,13 +86,15 @@ class Count:
 class Sum(BothWays):
     """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums wrap around in the
     width of the argument for SUM, in BIGINT for AVG, and averages of them are cut to integers. As in Flink SUM is its first
-    value and what comes to that, so that a sum of -0.0 alone is -0.0; AVG, and SUM with OVER (`from_zero`), add to 0."""
+    value and what comes to that, so that a sum of -0.0 alone is -0.0; AVG, and SUM with OVER (`from_zero`), add to 0.
+    `summed`: AVG of a sum in the type of the argument."""
 
     result_type: DataType
     sum_type: DataType
     average: bool
     retractable: bool = True
     from_zero: bool = False
+    summed: bool = False
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
@@ -154,9 +156,15 @@ class Sum(BothWays):
             return pa.array(averages, self.result_type.arrow)
         if self.average:
             with np.errstate(all="ignore"):
-                divisor = np.where(present, counts, 1)
-                sums = sums / divisor if sums.dtype == np.float64 else quotient(sums.astype(np.int64), divisor)
+                sums = self._averages(sums, np.where(present, counts, 1))
         return to_arrow_column(sums, present, self.result_type)
+
+    def _averages(self, sums: Column, divisor: Slots) -> Column:
+        if self.summed:
+            sums = sums.astype(self.result_type.arrow.to_pandas_dtype())
+        exact = sums.dtype.kind != "f"
+        found: Column = quotient(sums.astype(np.int64), divisor) if exact else sums / divisor.astype(sums.dtype)
+        return found
 
     def _decimal(self, total: Decimal, count: int) -> Decimal | None:
         return fit(EXACT.divide(total, Decimal(count)) if self.average else total, self.result_type)
@@ -198,6 +206,19 @@ def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:
     return Sum(t, BIGINT if t.is_integer else DataType(Root.DOUBLE), average=True)
 
 
+def _sum_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
+    found = _sum(types, retract)
+    assert isinstance(found, Sum)
+    return replace(found, from_zero=True)
+
+
+def _avg_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
+    found = _avg(types, retract)
+    assert isinstance(found, Sum)
+    held = found.result_type.plain if found.result_type.root is Root.FLOAT else found.sum_type
+    return replace(found, sum_type=held, summed=True)
+
+
 def _one_number(name: str, types: Sequence[DataType]) -> DataType:
     if len(types) != 1 or not types[0].is_numeric:
         raise refusal(name, types, "a number expected")
@@ -213,6 +234,8 @@ _AGGREGATES: dict[str, Factory] = {
     "COUNT": _count,
     "SUM": _sum,
     "AVG": _avg,
+    "SUM SUMMED": _sum_summed,  # those that `planner.passes.share_sums` makes
+    "AVG SUMMED": _avg_summed,
 }
 
 

@@ -112,7 +112,7 @@ def _to_string(values: pa.Array, source: DataType, target: DataType, zone: str) 
     text = to_text(values, source, zone)
     if target.length < MAX_LENGTH and not (source.is_string and source.length <= target.length):
         text = pc.utf8_slice_codeunits(text, 0, target.length)
-    if target.root is Root.CHAR and not (source.root is Root.CHAR and source.length >= target.length):
+    if target.root is Root.CHAR and not (source.root is Root.CHAR and source.length == target.length):
         text = pc.utf8_rpad(text, target.length, " ")
     return text
 

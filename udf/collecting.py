@@ -294,7 +294,8 @@ def _measured(values: pa.Array) -> pa.Array:
 
 
 def _percentiles(values: Values, several: bool) -> object:
-    counted = sorted((v["f0"], v["f2"]) for v in values if v["f0"] is not None and (v["f2"] or 0) > 0)
+    present = ((v["f0"], v["f2"]) for v in values if v["f0"] is not None and (v["f2"] or 0) > 0)
+    counted = sorted(present, key=lambda pair: _java_order(pair[0]))
     asked = values[-1]["f1"]
     if not counted or any(p is None or not 0 <= p <= 1 for p in asked):
         return None
@@ -303,11 +304,17 @@ def _percentiles(values: Values, several: bool) -> object:
     return found if several else found[0]
 
 
+def _java_order(number: float) -> tuple[bool, float, bool]:
+    """-0.0 is less than 0.0, and NaN the greatest."""
+    return number != number, 0.0 if number != number else number, math.copysign(1, number) > 0
+
+
 def _percentile_at(counted: list[tuple[float, int]], ends: np.ndarray[Any, Any], share: float) -> float:
-    """Between the two values around the place, in proportion."""
-    place = (int(ends[-1]) - 1) * share
+    """Between the two values around the place, in proportion. Places begin with 1, as in Flink, which shows in the last
+    digit."""
+    place = (int(ends[-1]) - 1) * share + 1
     below, above = math.floor(place), math.ceil(place)
-    first, second = (counted[int(np.searchsorted(ends, at, side="right"))][0] for at in (below, above))
+    first, second = (counted[int(np.searchsorted(ends, at))][0] for at in (below, above))
     return first if below == above else (above - place) * first + (place - below) * second
 
 

@@ -68,6 +68,8 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
     if any(a.type.root is Root.NULL for a in args):
         hint = "give NULL a type: CAST(NULL AS ...)"
         raise PlanError(f"{name} takes no NULL without a type", hint=hint, position=position_of(node))
+    if suffix.endswith(" DISTINCT"):
+        refusals.check_distinct(args[0].type, node, batch=place.context.batch)
     if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
         raise PlanError("the separator of LISTAGG is a literal", position=position_of(node))
     return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)

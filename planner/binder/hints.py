@@ -26,7 +26,7 @@ def hinted(table: Table, hints: Iterable[exp.Expression], *, read: bool = False)
     for hint in hints:
         if hint.name == "OPTIONS":
             found = _options(hint) | found
-            fixed = next((k for k in found if read and k in _OF_KINDS), None)
+            fixed = next((k for k, v in found.items() if read and k in _OF_KINDS and table.options.get(k) != v), None)
             if fixed is not None:
                 hint_text = "write CREATE TABLE … LIKE with the option"
                 message = f"option '{fixed}' of a table that is read is not supported in a hint"

@@ -7,6 +7,7 @@ from sqlglot import exp
 from parser import nodes
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
+from parser.types import DataType, Root
 from planner.binder.grouping_sets import FUNCTIONS
 from udf.aggregates import aggregate_names
 
@@ -186,3 +187,10 @@ def not_grouped(name: str, node: exp.Expression) -> PlanError:
         hint=f"add it to GROUP BY, or aggregate it: MAX({name})",
         position=position_of(column),
     )
+
+
+def check_distinct(kind: DataType, node: exp.Expression, *, batch: bool) -> None:
+    """Refuses to tell values apart that Flink has no order of; in batch mode it has one of rows."""
+    if kind.root in (Root.MAP, Root.MULTISET) or (kind.root is Root.ROW and not batch):
+        hint = "take parts of it, or CAST(… AS STRING)"
+        raise PlanError(f"DISTINCT is not there for {kind.plain}", hint=hint, position=position_of(node))

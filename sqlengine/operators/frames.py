@@ -83,15 +83,16 @@ def number(function: str, rows: Ordered) -> pa.Array:
 
 
 def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array], places: IntArray | None = None) -> pa.Array:
-    """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is none or, as
-    in Flink, where it is NULL. `places`: the row from which each row counts, where that is another one."""
+    """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is no such row,
+    or where the result may not be NULL. `places`: the row from which each row counts, where that is another one."""
     own = np.arange(len(rows)) if places is None else places
     at = own + (call.constants[0] if call.function == "LEAD" else -call.constants[0])
     there = (at >= rows.partition) & (at <= last_rows(rows))
     found = values[0].take(pa.array(np.where(there, at, 0), mask=~there))
     if len(values) == 1:
         return found
-    return pc.coalesce(found, values[1].cast(found.type))
+    default = values[1].cast(found.type)
+    return pc.if_else(there, found, default) if call.type.nullable else pc.coalesce(found, default)
 
 
 def bound_of(call: OverCall, moves: bool = False) -> Aggregate:

@@ -19,3 +19,6 @@ SELECT CAST('abc' AS BYTES), CAST(X'616263' AS STRING);
 SELECT CAST(3.99 AS INT), CAST(-3.99 AS INT), CAST(1e20 AS BIGINT), CAST(1e10 AS INT), CAST(300 AS TINYINT);
 SELECT id, CAST(CAST(a AS STRING) AS INT) FROM t;
 SELECT id, CAST(a AS DATE) FROM t;
+SELECT id, CAST(c AS CHAR(1)) || '|', CAST(c AS CHAR(2)) || '|', CAST(c AS CHAR(5)) || '|', CAST(c AS VARCHAR(2)) || '|' FROM (SELECT id, CAST(s AS CHAR(3)) AS c FROM t);
+CREATE TABLE fixed (id INT, s CHAR(9)) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
+SELECT id, CAST(s AS CHAR(9)) || '|', CAST(s AS CHAR(7)) || '|', CAST(s AS CHAR(11)) || '|' FROM fixed;

@@ -12,3 +12,5 @@ SELECT CAST(n AS STRING) AS n, CAST(c AS STRING) AS c FROM m;
 -- materialized
 SELECT MAP_KEYS(MAP_UNION(MAP['a', 1, 'b', 2], MAP['c', 3, 'a', 4], MAP['d', 5, 'b', 6])) AS k, MAP_VALUES(MAP_UNION(MAP['a', 1, 'b', 2], MAP['c', 3, 'a', 4], MAP['d', 5, 'b', 6])) AS v FROM m WHERE id = 1;
 CREATE TABLE logs (id INT, msg STRING) WITH ('connector' = 'filesystem', 'path' = '${DATA}/real_logs.json', 'format' = 'json');
+SELECT MAP[1.5, 'a', 2.25, 'b', 10.75, 'c', -3.00, 'd', 0.01, 'e'], MAP[DATE '2024-01-01', 1, DATE '2023-05-06', 2, DATE '1999-12-31', 3], MAP[1E0, 1, 2E0, 2, 0.5E0, 3, -7E0, 4], MAP[TIME '01:02:03', 1, TIME '23:00:00', 2], MAP[CAST(1.5 AS FLOAT), 1, CAST(-2 AS FLOAT), 2, CAST(0.1 AS FLOAT), 3];
+SELECT MAP[TIMESTAMP '2024-01-01 01:02:03.5', 1, TIMESTAMP '2023-05-06 00:00:00', 2, TIMESTAMP '1969-12-31 23:59:59', 3];
