@@ -44,7 +44,7 @@ def settings_of(group: str, steps: Sequence[Mapping[str, object]]) -> tuple[dict
     settings = {str(key): _text(value) for key, value in given if key}
     for value in (value for key, value in given if not key and isinstance(value, str)):
         settings |= dict.fromkeys(_BY_VALUE.get(value, ()), value)
-    batched = any(isinstance(v, str) and v.startswith("PT") for v in values)
+    batched = True in values and any(isinstance(v, str) and v.startswith("PT") for v in values)
     switch = next((s for name, s in _SWITCHES.items() if group.startswith(name)), None)
     flags = [v for key, v in given if not key and isinstance(v, bool)]
     if switch and flags and (not batched or len(flags) > 1):

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from parser.types import Column, DataType, Root, Schema
+from parser.types import INT, Column, DataType, Root, Schema
 from sqlengine.batch import Batch, RowKind
 from sqlengine.connectors.print_values import printer
 
@@ -41,9 +41,10 @@ def _value(value: object, kind: DataType) -> object:
         case Root.ARRAY:
             assert isinstance(value, list)
             return [_value(v, kind.children[0]) for v in value]
-        case Root.MAP:
+        case Root.MAP | Root.MULTISET:
             pairs = value.items() if isinstance(value, dict) else value
-            return [(_value(k, kind.children[0]), _value(v, kind.children[1])) for k, v in pairs]  # type: ignore[attr-defined]
+            number = INT if kind.root is Root.MULTISET else kind.children[1]
+            return [(_value(k, kind.children[0]), _value(v, number)) for k, v in pairs]  # type: ignore[attr-defined]
         case _:
             return _scalar(value, kind)
 
@@ -58,7 +59,7 @@ def _scalar(value: object, kind: DataType) -> object:
         case Root.DECIMAL:
             return Decimal(text).quantize(Decimal(1).scaleb(-kind.scale))
         case Root.BINARY | Root.VARBINARY:
-            return bytes.fromhex(text)
+            return bytes(b & 255 for b in value) if isinstance(value, list) else bytes.fromhex(text)
         case Root.BOOLEAN:
             return value if isinstance(value, bool) else text.lower() == "true"
         case Root.FLOAT | Root.DOUBLE:

@@ -113,7 +113,8 @@ def read_program(raw: Mapping[str, object]) -> Program:
     steps = [s for s in _list(raw["steps"]) if isinstance(s, dict)]
     sources = tuple(_table(s, SOURCE) for s in steps if s["step"] == SOURCE)
     sinks = tuple(_table(s, SINK) for s in steps if s["step"] == SINK)
-    statements = tuple(_statement(str(s["sql"]), sinks) for s in steps if s["step"] in RUNS)
+    texts = (t for s in steps if s["step"] in RUNS for t in _list(s.get("statements") or [s["sql"]]))
+    statements = tuple(_statement(str(t), sinks) for t in texts)
     failing = tuple((str(s["sql"]), str(s["expectedErrorMessage"])) for s in steps if s["step"] == FAILS)
     settings, batch = settings_of(str(raw["class"]), steps)
     return Program(
