@@ -1,5 +1,5 @@
 """Aggregates that keep values: FIRST_VALUE, LAST_VALUE, LISTAGG, COLLECT, ARRAY_AGG, JSON_ARRAYAGG, JSON_OBJECTAGG,
-PERCENTILE. Several arguments of one come as a ROW."""
+SINGLE_VALUE, PERCENTILE. Several arguments of one come as a ROW."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from udf.held import (
     stored_type,
 )
 from udf.json_writing import check_json, json_column, json_object
-from udf.vector import BoolArray
+from udf.vector import BoolArray, Errors, Vector, merge_errors
 
 Values: TypeAlias = list[Any]
 # What a group's values come to.
@@ -38,7 +38,8 @@ Finish: TypeAlias = Callable[[Values], object]
 @dataclass(frozen=True)
 class Gather:
     """Keeps all values (`nulls`: NULL too) in the order in which they come; `finish` makes the result of them. `prepare`
-    turns the argument into what is kept. The result over nothing is NULL, or (`always`) what `finish` makes of nothing."""
+    turns the argument into what is kept. The result over nothing is NULL, or (`always`) what `finish` makes of nothing. Values
+    of which `finish` cannot make one raise a ValueError that says why: an error of the group."""
 
     result_type: DataType
     kept: DataType
@@ -89,9 +90,16 @@ class Gather:
             else:
                 self._listed(acc, slot).extend(more)
 
-    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        found = [self._finished(acc, slot) for slot in slots.tolist()]
-        return restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector:
+        found: list[object] = [None] * len(slots)
+        failed: list[Errors | None] = []
+        for i, slot in enumerate(slots.tolist()):
+            try:
+                found[i] = self._finished(acc, slot)
+            except ValueError as error:
+                failed.append(Errors.where(np.arange(len(slots)) == i, str(error)))
+        values = restored(pa.array(found, stored_type(self.result_type.with_nullable(True)).arrow), self.result_type)
+        return Vector(values, merge_errors(failed)) if failed else values
 
     def _finished(self, acc: Accumulator, slot: int) -> object:
         held = ordered(acc, "values", slot).values() if self.retractable else list(acc["values"][slot] or ())
@@ -264,12 +272,29 @@ def _json_object(absent: bool) -> Factory:
             return pa.StructArray.from_arrays([pc.struct_field(values, 0), texts], ["f0", "f1"])
 
         def finish(values: Values) -> str:
-            members = {str(v["f0"]): v["f1"] for v in values if v["f0"] is not None}
+            members: dict[str, str | None] = {}
+            for v in values:
+                if v["f0"] is None:
+                    raise ValueError("a key of JSON_OBJECTAGG is NULL")
+                if v["f0"] in members:
+                    raise ValueError(f"the key '{v['f0']}' of JSON_OBJECTAGG is there already")
+                members[v["f0"]] = v["f1"]
             return json_object({k: t or "null" for k, t in members.items() if t is not None or not absent})
 
         return Gather(_JSON, _TEXT_PAIR, finish, prepare, always=True, retractable=retract)
 
     return bind
+
+
+def _single_value(types: Sequence[DataType], retract: bool) -> Aggregate:
+    t = _one("SINGLE_VALUE", types)
+    return Gather(t.with_nullable(True), stored_type(t), _only, nulls=True, retractable=retract)
+
+
+def _only(values: Values) -> object:
+    if len(values) > 1:
+        raise ValueError("SINGLE_VALUE is of more than one row")
+    return values[0]
 
 
 def _percentile(types: Sequence[DataType], retract: bool) -> Aggregate:
@@ -332,9 +357,11 @@ define("JSON_ARRAYAGG", "JSON_ARRAYAGG ABSENT", factory=_json_array(absent=True)
        doc="JSON_ARRAYAGG(value [NULL | ABSENT ON NULL]): the values as a JSON array; NULL is left out by default.")  # fmt: skip
 define("JSON_ARRAYAGG NULL", factory=_json_array(absent=False))
 define("JSON_OBJECTAGG", "JSON_OBJECTAGG NULL", factory=_json_object(absent=False),
-       doc="JSON_OBJECTAGG([KEY] key VALUE value [NULL | ABSENT ON NULL]): a JSON object of these members; of equal keys the "
-           "last one counts; NULL stays by default.")  # fmt: skip
+       doc="JSON_OBJECTAGG([KEY] key VALUE value [NULL | ABSENT ON NULL]): a JSON object of these members; equal "
+           "keys, and NULL as a key, are errors; NULL stays by default.")  # fmt: skip
 define("JSON_OBJECTAGG ABSENT", factory=_json_object(absent=True))
+define("SINGLE_VALUE", factory=_single_value,
+       doc="SINGLE_VALUE(value): the only value, NULL of no rows; several rows are an error.")  # fmt: skip
 define("PERCENTILE", factory=_percentile,
        doc="PERCENTILE(number, percentage [, frequency]): the value below which this share (0 to 1, or an array of them) of "
            "the numbers lies, between two of them in proportion; a number counts `frequency` times.")  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError
+from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
 from planner.binder import refusals
 from planner.binder.calls import function_call, user_function
@@ -42,6 +42,15 @@ def user_aggregate(node: exp.Expression, catalog: Catalog) -> Function | None:
     return found if found is not None and found.user.kind is Kind.AGGREGATE else None
 
 
+def _check_batch(node: exp.Expression, place: Place) -> None:
+    if not place.context.batch:
+        raise UnsupportedError(
+            f"{node.name.upper()} is not supported over a stream",
+            hint="COUNT(DISTINCT x) counts exactly; or SET 'execution.runtime-mode' = 'batch'",
+            position=position_of(node),
+        )
+
+
 # Aggregates of several arguments, which travel as one ROW, with the most that they take.
 _SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
 
@@ -72,4 +81,7 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
         refusals.check_distinct(args[0].type, node, batch=place.context.batch)
     if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
         raise PlanError("the separator of LISTAGG is a literal", position=position_of(node))
+    if name == refusals.APPROXIMATE:
+        _check_batch(node, place)
+        name, suffix = "COUNT", " DISTINCT"
     return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)

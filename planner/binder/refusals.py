@@ -11,7 +11,8 @@ from parser.types import DataType, Root
 from planner.binder.grouping_sets import FUNCTIONS
 from udf.aggregates import aggregate_names
 
-AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n)
+APPROXIMATE = "APPROX_COUNT_DISTINCT"
+AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n) | {APPROXIMATE}
 WINDOW_BOUNDS = frozenset(
     f"{w}_{s}" for w in ("TUMBLE", "HOP", "SESSION") for s in ("START", "END", "ROWTIME", "PROCTIME")
 )
@@ -20,10 +21,7 @@ _WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION", "CUMULATE"})
 _KNOWN = f"{', '.join(sorted(AGGREGATES))} are there"
 # Functions that stand with OVER only.
 OVER_FUNCTIONS = frozenset("ROW_NUMBER RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD".split())
-_OTHER_AGGREGATES = dict.fromkeys(
-    "SUM0 APPROX_COUNT_DISTINCT".split(),
-    _KNOWN,
-)
+_OTHER_AGGREGATES = {"SUM0": _KNOWN}
 # Functions that stand within MATCH_RECOGNIZE only.
 PATTERN_FUNCTIONS = frozenset("FIRST LAST PREV NEXT MATCH_ROWTIME MATCH_PROCTIME MATCH_NUMBER CLASSIFIER".split())
 # Names of calls that are no scalar functions.

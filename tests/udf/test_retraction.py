@@ -18,6 +18,7 @@ from sqlengine.state.columns import to_arrow, to_numpy
 from udf.accumulators import Accumulator, empty_accumulator
 from udf.aggregates import Aggregate, bind_aggregate
 from udf.plain import from_plain, plain_type
+from udf.vector import Vector
 
 PAIR, ITEMS = row(("f0", "f1"), (STRING, STRING)), array(INT)
 VALUES: dict[DataType, st.SearchStrategy[Any]] = {
@@ -63,7 +64,9 @@ def change(aggregate: Aggregate, acc: Accumulator, rows: Sequence[Row], t: DataT
 
 def shown(aggregate: Aggregate, acc: Accumulator) -> list[Any]:
     result = aggregate.result(acc, np.arange(2))
-    assert isinstance(result, pa.Array)
+    if isinstance(result, Vector):
+        assert result.errors is not None
+        return [bool(b) and result.errors.reason(i) for i, b in enumerate(result.errors.mask)]
     assert result.type == aggregate.result_type.arrow
     return [sorted(map(repr, v)) if isinstance(v, list) and pa.types.is_map(result.type) else v for v in
             from_plain_list(result)]  # fmt: skip

@@ -1,0 +1,9 @@
+-- APPROX_COUNT_DISTINCT, which counts exactly here.
+SET 'execution.runtime-mode' = 'batch';
+CREATE TABLE r (id INT, g STRING, b BOOLEAN, i INT, l BIGINT, dc DECIMAL(10, 2), s STRING)
+WITH ('connector' = 'filesystem', 'path' = '${DATA}/ranked.json', 'format' = 'json');
+SELECT APPROX_COUNT_DISTINCT(id) AS a, APPROX_COUNT_DISTINCT(g) AS b FROM r;
+SELECT g, APPROX_COUNT_DISTINCT(i) AS n FROM r GROUP BY g ORDER BY g;
+SELECT APPROX_COUNT_DISTINCT(i) FILTER (WHERE b) AS n FROM r;
+SELECT APPROX_COUNT_DISTINCT(i) AS n FROM r WHERE id > 1000;
+SELECT COUNT(*) AS n FROM r HAVING APPROX_COUNT_DISTINCT(g) > 1;
