@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias, TypeVar
 
@@ -331,11 +331,9 @@ class RunningGraph:
 
     def _shut(self) -> None:
         self._host.memory.used.pop(self.name, None)
-        try:
-            self.runner.close()
-            self.checkpoints.close()
-        finally:
-            self._writer.shutdown()
+        with ExitStack() as stack:
+            for close in (self._writer.shutdown, self.checkpoints.close, self.runner.close):
+                stack.callback(close)
 
 
 def _log(name: str, host: GraphHost, once: bool) -> EpochLog:

@@ -39,7 +39,7 @@ IDLE_S = 0.1
 # After a turn that reads few rows the next one begins no sooner: most of what it costs is for the epoch, not for its rows.
 PACE_S, FEW = 0.04, 4096
 # It reports so often while it does anything, and so often when it does nothing.
-REPORT_MS, QUIET_MS = 1000, 10_000
+REPORT_S, QUIET_S = 1.0, 10.0
 
 
 class Instance:
@@ -57,7 +57,7 @@ class Instance:
     ) -> None:
         self.place = place
         broker, self._broker = RemoteBroker(server), LookingAhead(server)
-        self._clock = machine.clock
+        self._clock, self._now = machine.clock, machine.threads.now
         self._registry = Registry(broker, config, machine)
         self._reports = Reports(broker, place.graph)
         self._line = machine.threads.line("changes")
@@ -67,11 +67,11 @@ class Instance:
             self._registry.memory, handovers.get,
         )  # fmt: skip
         self._known: dict[str, tuple[int, PlannedJob]] = {}
-        self._told: dict[frozenset[str], int] = {}
+        self._told: dict[frozenset[str], float] = {}
         self._untold: deque[Answer | Done] = deque()
-        self._began = self._looked = machine.clock()
+        self._began, self._looked = machine.clock(), self._now()
         self._news: tuple[Count, Mapping[int, PartReport], str | None] | None = None
-        self._news_at = 0
+        self._news_at = 0.0
         POOL.join(self, self._on_broken_function)
         self._holding = Holding(place.name, handovers, self._tell)
         control = ControlLog(self._broker, place.graph)
@@ -101,7 +101,7 @@ class Instance:
         self._owned.reopen_those_before(self._following.version)
         busy = self._owned.step()
         self._holding.attend(self._owned.parts)
-        if self._clock() - self._looked >= REPORT_MS:
+        if self._now() - self._looked >= REPORT_S:
             self._tell_again()
             self._report()
         return busy
@@ -166,18 +166,18 @@ class Instance:
             self._tell(self._untold.popleft())
 
     def _report(self) -> None:
-        now = self._looked = self._clock()
+        now = self._looked = self._now()
         parts = {index: described(part) for index, part in self._owned.parts.items()}
         count = self._owned.done.with_parts(self._owned.parts.values())
         news = (count, parts, self._owned.problem)
-        if news != self._news or now - self._news_at >= QUIET_MS:
+        if news != self._news or now - self._news_at >= QUIET_S:
             self._news, self._news_at = news, now
-            self._tell(count.report(self.place.name, self._began, now, parts, self._owned.problem))
+            self._tell(count.report(self.place.name, self._began, self._clock(), parts, self._owned.problem))
 
     def _failed(self, jobs: frozenset[str], reason: str) -> None:
         """Tells of jobs at fault, now and then until they are gone."""
-        now = self._clock()
-        if jobs - {""} and now - self._told.get(jobs, 0) >= REPORT_MS:
+        now = self._now()
+        if jobs - {""} and now - self._told.get(jobs, -REPORT_S) >= REPORT_S:
             self._told[jobs] = now
             self._tell(Failed(self.place.name, sorted(jobs), reason))
 

@@ -24,15 +24,18 @@ class Kill:
     when_ready: bool
 
 
-def run_in_child(work: Callable[[int], None], kill: Kill | None = None) -> bool:
+def run_in_child(
+    work: Callable[[int], None], kill: Kill | None = None, before: Callable[[], None] = lambda: None
+) -> bool:
     """Runs work, given a file to say READY to; whether it ended by itself, and not by a kill. AssertionError when it
-    failed, or did not end."""
+    failed, or did not end. `before`: what is done here once the child is there."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         _run_and_end(work, writing)
     os.close(writing)
+    before()
     try:
         if kill is not None:
             if kill.when_ready:

@@ -124,7 +124,7 @@ def run_named(folder: Path, places: Places, seed: int) -> Tally:
     AssertionError where anything was lost or doubled, or a point was not met."""
     chance, tally = random.Random(seed), Tally()
     for store, fsync, never in _KINDS:
-        mine = [place for place in places if place[0] not in never]
+        mine = [place for place in places if place[0] in POINTS.keys() - never]
         run = Run(folder / store, chance, store, fsync)
         for point, moment in chance.sample(mine, len(mine)):
             if point == "recovery":  # of what was torn before

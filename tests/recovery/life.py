@@ -28,7 +28,7 @@ from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.log import MAIN, JobState, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
 from sqlengine.machine import THIS
-from tests.recovery import workload
+from tests.recovery import in_parts, workload
 from tests.recovery.children import READY
 from tests.recovery.copier import Copier
 from tests.recovery.mortal import Doom, Fate, LastChange, MortalDisk, make_databases_mortal, stores
@@ -52,9 +52,9 @@ Batches = Callable[[int], int]
 
 def warm() -> None:
     """Does what every life would do first, once for all that are forked from this process."""
-    texts = {"tables": workload.TABLES, **workload.JOBS}
-    planned = plan_jobs([JobText(*t) for t in texts.items()], Catalog(), {})
-    assert all(isinstance(p, PlannedJob) for p in planned), planned
+    for tables, jobs in ((workload.TABLES, workload.JOBS), (in_parts.TABLES, in_parts.JOBS)):
+        planned = plan_jobs([JobText(*t) for t in {"tables": tables, **jobs}.items()], Catalog(), {})
+        assert all(isinstance(p, PlannedJob) for p in planned), planned
     classes()
     import_module("rocksdict")
     gc.collect()

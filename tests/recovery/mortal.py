@@ -11,7 +11,7 @@ import mmap
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -51,11 +51,25 @@ POINTS = {
     "graph removed": "the checkpoints of a graph without jobs go",
     "other": "a topic is made or altered, a file is opened or removed",
 }
-_NAMES = tuple(POINTS)
+# Those of instances, and of a server that has some.
+PART_POINTS = {
+    "instance joins": "an instance becomes a member of the group that shares the parts",
+    "part taken up": "a part is opened where it was not before",
+    "part record": "the record of an epoch, or of a change, of a part is written",
+    "rows between parts": "rows of an epoch leave for other parts",
+    "output of a part": "rows of an epoch leave for topics",
+    "checkpoint of a part": "a checkpoint of a part is put into RocksDB",
+    "change prepared": "an instance makes a change of jobs ready for its parts",
+    "change made in a part": "a part goes on with other jobs",
+    "part given up": "a part is closed since it goes to another instance",
+    "instance leaves": "an instance that ends gives its membership up",
+}
+_NAMES = (*POINTS, *PART_POINTS)
 _BY_TOPIC = {
     "events": "append", "orders": "append", "_epochs": "record", "_jobs": "hot change", "_groups": "rebalance",
     "_offsets": "group commit", "_checkpoints": "topic checkpoint", "_dead_letters": "dead letter",
-    "_handovers": "handover",
+    "_handovers": "handover", "_parts_shared": "part record", "_shuffle_shared": "rows between parts",
+    "_control_shared": "hot change",
 }  # fmt: skip
 _COMPACTED = ("_jobs", "_offsets", "_groups", "_checkpoints", "_handovers", "counts", "kept")
 _OF_SEGMENTS = {"sync": "sync", "truncate": "recovery"}
@@ -71,27 +85,29 @@ class Doom:
 
 
 class LastChange:
-    """What a process has changed last, also when it is gone."""
+    """What a process has changed last, also when it is gone: two bytes of memory, at `place`."""
 
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 2)
+    def __init__(self, memory: mmap.mmap | None = None, place: int = 0) -> None:
+        self._memory = memory or mmap.mmap(-1, 2)
+        self._bytes = slice(place, place + 2)
 
     def note(self, point: str, moment: str) -> None:
-        self._memory[:] = bytes((_NAMES.index(point) + 1, MOMENTS.index(moment)))
+        self._memory[self._bytes] = bytes((_NAMES.index(point) + 1, MOMENTS.index(moment)))
 
     def forget(self) -> None:
-        self._memory[:] = bytes(2)
+        self._memory[self._bytes] = bytes(2)
 
     def read(self) -> tuple[str, str] | None:
         """Point and moment; None when nothing was changed."""
-        point, moment = self._memory[:]
+        point, moment = self._memory[self._bytes]
         return (_NAMES[point - 1], MOMENTS[moment]) if point else None
 
 
 class Fate:
-    """Asked at each change, by any thread."""
+    """Asked at each change, by any thread. `met`: what is done when the doom has come."""
 
-    def __init__(self, doom: Doom | None, last: LastChange) -> None:
+    def __init__(self, doom: Doom | None, last: LastChange, met: Callable[[], None] = lambda: None) -> None:
+        self._met = met
         self._doom = doom
         self._left = 0 if doom is None else doom.number
         self._last = last
@@ -114,7 +130,10 @@ class Fate:
         if doom is None or doom.point not in (None, point):
             return None
         self._left -= 1
-        return doom.moment if self._left == 0 else None
+        if self._left:
+            return None
+        self._met()
+        return doom.moment
 
 
 def die() -> None:
@@ -211,17 +230,18 @@ class MortalDisk(MachineDisk):
 
 
 class MortalStores:
-    """RocksDB folders, with a fate."""
+    """RocksDB folders, with a fate; `point`: what a checkpoint is called."""
 
-    def __init__(self, stores: CheckpointStores, fate: Fate) -> None:
+    def __init__(self, stores: CheckpointStores, fate: Fate, point: str = "checkpoint") -> None:
         self._stores = stores
         self._fate = fate
+        self._point = point
 
     def names(self) -> list[str]:
         return self._stores.names()
 
     def open(self, name: str) -> CheckpointStore:
-        return MortalStore(self._stores.open(name), self._fate)
+        return MortalStore(self._stores.open(name), self._fate, self._point)
 
     def remove(self, name: str) -> None:
         with self._fate.change("graph removed"):
@@ -229,19 +249,20 @@ class MortalStores:
 
 
 class MortalStore:
-    def __init__(self, store: CheckpointStore, fate: Fate) -> None:
+    def __init__(self, store: CheckpointStore, fate: Fate, point: str) -> None:
         self._store = store
         self._fate = fate
+        self._point = point
 
     def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
-        with self._fate.change("checkpoint"):
+        with self._fate.change(self._point):
             self._store.put(position, changes)
 
     def load(self) -> Loaded | None:
         return self._store.load()
 
     def drop(self, table: str) -> None:
-        with self._fate.change("checkpoint"):
+        with self._fate.change(self._point):
             self._store.drop(table)
 
     def close(self) -> None:

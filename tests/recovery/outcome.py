@@ -48,8 +48,8 @@ def outputs(folder: Path, batches: int) -> Outputs:
     """All that came out of a run that is over; AssertionError where something of it is wrong by itself."""
     with _broker(folder) as broker:
         found: dict[str, object] = {name: records(broker, name, 0) for name in _APPENDED}
-        found |= {name: _latest(broker, name) for name in _UPSERTED}
-        found |= {name: _folded(records(broker, name, 0)) for name in _CHANGELOGS}
+        found |= {name: latest(broker, name) for name in _UPSERTED}
+        found |= {name: folded(records(broker, name, 0)) for name in _CHANGELOGS}
         found |= {f"paid {s} of {o}": rows for s in range(2) for o, rows in _paid(records(broker, "paid", s)).items()}
         found |= {f"copies {s}": records(broker, "copies", s) for s in range(2)}
         found["drawn"] = _drawn(records(broker, "drawn", 0))
@@ -82,7 +82,7 @@ def _with_keys(broker: Broker, topic: str, shard: int) -> Iterator[tuple[bytes, 
         offset = found.next_offset
 
 
-def _latest(broker: Broker, topic: str) -> dict[bytes, bytes]:
+def latest(broker: Broker, topic: str) -> dict[bytes, bytes]:
     left: dict[bytes, tuple[int, bytes]] = {}
     for key, value in _with_keys(broker, topic, 0):
         n = json.loads(value)["n"]
@@ -91,7 +91,7 @@ def _latest(broker: Broker, topic: str) -> dict[bytes, bytes]:
     return {key: value for key, (_, value) in left.items()}
 
 
-def _folded(changes: Lines) -> Counter[str]:
+def folded(changes: Lines) -> Counter[str]:
     rows: Counter[str] = Counter()
     for change in map(json.loads, changes):
         gone, come = (json.dumps(change.get(image)) for image in ("before", "after"))
