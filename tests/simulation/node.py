@@ -206,7 +206,8 @@ class Node:
         if isinstance(shared, DividedGraph):
             parts = [p for process in self.processes for p in process.parts.values() if not p.lost]
             busy.append(
-                len({p.name for p in parts}) < shared.parts or any(p.runner.graph.version != shared.runner.graph.version for p in parts)
+                len({p.name for p in parts}) < shared.parts
+                or any(p.runner.graph.version != shared.runner.graph.version for p in parts)
             )
         return self.threads.settle() or any(busy) or len(self.world.trace) > before
 
