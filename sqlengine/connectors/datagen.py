@@ -53,7 +53,7 @@ class DatagenConnector:
         "fields.#.min": Option(doc="least random number"),
         "fields.#.max": Option(doc="greatest random number"),
         "fields.#.max-past": Option(duration, doc="how far random timestamps go back, such as '1 h'"),
-        "fields.#.length": Option(at_least(1), doc="of random texts and bytes"),
+        "fields.#.length": Option(at_least(1), doc="of random texts and bytes, arrays, maps and multisets"),
         "fields.#.var-len": Option(boolean, default="false", doc="random texts have any length up to 'length'"),
         "fields.#.null-rate": Option(rate, default="0", doc="the share of NULLs"),
         "fields.#.start": Option(integer, doc="where the sequence begins"),
@@ -83,8 +83,7 @@ class DatagenSource:
         rows = Rows(_whole(options["seed"]), self._rate, _whole(options["timestamps.start"]))
         self._makers: dict[str, Maker] = {}
         for index, column in enumerate(table.physical):
-            own = {key: options[f"fields.{column.name}.{key}"] for key in _KEYS}
-            field = Field(column.name, column.type, index, own)
+            field = Field(column.name, column.type, index, options)
             self._makers[column.name] = maker(field, rows)
             if field.length is not None:
                 ends.append(field.length)
@@ -126,6 +125,3 @@ class DatagenSource:
 def _whole(value: object) -> int:
     assert isinstance(value, int)
     return value
-
-
-_KEYS = tuple(k.removeprefix("fields.#.") for k in DatagenConnector.options if k.startswith("fields.#."))

@@ -4,7 +4,7 @@ from a counter that is mixed (SplitMix64), so that any range of rows can be made
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError, UnsupportedError
 from parser.types import MAX_LENGTH, DataType, Root
+from sqlengine.connectors.parts import parts_of
 from sqlengine.formats.times import NANOS
 
 # From the first row and the one behind the last to the column.
@@ -28,6 +29,7 @@ _RANGES: dict[Root, tuple[int, int]] = {
 _FLOATS = {Root.FLOAT: float(np.finfo(np.float32).max), Root.DOUBLE: float(np.finfo(np.float64).max)}
 _DAY_MS = 86_400_000
 _TEXT_LENGTH = 100
+_ENTRIES = 3  # of an ARRAY, a MAP or a MULTISET
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -42,28 +44,37 @@ class Rows:
 
 @dataclass(frozen=True)
 class Field:
-    """A column and its options by name ('min', 'max', …)."""
+    """A column, or a part of one ('tags.element'), and the table's options."""
 
     name: str
     type: DataType
     index: int
     options: Mapping[str, object]
 
+    def option(self, name: str) -> object:
+        """One of its own: 'min', 'max', …"""
+        return self.options[f"fields.{self.name}.{name}"]
+
+    def part(self, place: int) -> Field:
+        """A field of a ROW, the element of an ARRAY or MULTISET, the key and the value of a MAP."""
+        name, kind = parts_of(self.type)[place]
+        return Field(f"{self.name}.{name}", kind, (self.index + 1) * 0x100000001B3 + place, self.options)
+
     @property
     def length(self) -> int | None:
         """How many rows a sequence has; None for random columns."""
-        if self.options["kind"] != "sequence":
+        if self.option("kind") != "sequence":
             return None
         return max(self.whole("end") - self.whole("start") + 1, 0)
 
     def whole(self, name: str) -> int:
-        value = self.options[name]
+        value = self.option(name)
         if not isinstance(value, int):
             raise PlanError(f"column '{self.name}' needs the option 'fields.{self.name}.{name}'")
         return value
 
     def bound(self, name: str, default: float, parse: Callable[[str], float]) -> float:
-        text = self.options[name]
+        text = self.option(name)
         try:
             return default if text is None else parse(str(text))
         except ValueError:
@@ -72,17 +83,17 @@ class Field:
 
 def maker(field: Field, rows: Rows) -> Maker:
     """PlanError for options that do not suit the column's type, UnsupportedError for a type that cannot be made up."""
-    if field.options["kind"] == "sequence":
+    if field.option("kind") == "sequence":
         return _sequence(field)
     make = _random(field, rows)
-    share = field.options["null-rate"]
+    share = field.option("null-rate")
     assert isinstance(share, float)
     if not share:
         return make
 
     def with_nulls(first: int, end: int) -> pa.Array:
         nulls = _unit(_bits(first, end, field.index, rows.seed, 1)) < share
-        return pa.compute.if_else(pa.array(nulls), pa.scalar(None, field.type.arrow), make(first, end))
+        return make(first, end).take(pa.array(np.arange(end - first), mask=nulls))
 
     return with_nulls
 
@@ -106,6 +117,8 @@ def _unit(bits: Bits) -> npt.NDArray[np.float64]:
 
 
 def _sequence(field: Field) -> Maker:
+    if "." in field.name:
+        raise UnsupportedError(f"'{field.name}' cannot be a sequence", hint="columns can, their parts cannot")
     start, kind = field.whole("start"), field.type
     field.whole("end")
     if not (kind.is_numeric or kind.is_string):
@@ -127,6 +140,10 @@ def _random(field: Field, rows: Rows) -> Maker:
         return _texts(field, rows)
     if field.type.is_timestamp or root in (Root.DATE, Root.TIME):
         return _times(field, rows)
+    if root is Root.ROW:
+        return _row(field, rows)
+    if root in (Root.ARRAY, Root.MAP, Root.MULTISET):
+        return _collection(field, rows)
     if root is Root.BOOLEAN:
         return lambda first, end: pa.array(
             (_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_)
@@ -170,11 +187,11 @@ def _numbers(field: Field, rows: Rows) -> Maker:
 def _texts(field: Field, rows: Rows) -> Maker:
     """Hexadecimal digits, as Flink's."""
     own = field.type.length if field.type.length != MAX_LENGTH else _TEXT_LENGTH
-    given = field.options["length"]
+    given = field.option("length")
     length = given if isinstance(given, int) else own
     if length > field.type.length:
         raise PlanError(f"'fields.{field.name}.length' is more than {field.type} holds")
-    varies = bool(field.options["var-len"])
+    varies = bool(field.option("var-len"))
 
     def make(first: int, end: int) -> pa.Array:
         count, words = end - first, (length + 15) // 16
@@ -191,7 +208,7 @@ def _texts(field: Field, rows: Rows) -> Maker:
 
 
 def _times(field: Field, rows: Rows) -> Maker:
-    past = field.options["max-past"]
+    past = field.option("max-past")
     reach = past if isinstance(past, int) else 0
     kind = field.type
 
@@ -207,3 +224,50 @@ def _times(field: Field, rows: Rows) -> Maker:
         return pa.array(values.astype(np.int32) if kind.arrow.bit_width == 32 else values).view(kind.arrow)
 
     return make
+
+
+def _row(field: Field, rows: Rows) -> Maker:
+    makers = [maker(field.part(i), rows) for i in range(len(field.type.children))]
+    return lambda first, end: pa.StructArray.from_arrays(
+        [make(first, end) for make in makers], fields=list(field.type.arrow)
+    )
+
+
+def _collection(field: Field, rows: Rows) -> Maker:
+    """Each row has 'length' entries; of equal keys of a MAP the last counts, equal elements of a MULTISET are counted."""
+    given = field.option("length")
+    length = given if isinstance(given, int) else _ENTRIES
+    rows = replace(rows, rate=rows.rate * length)  # what is made is as late as its row
+    makers = [maker(field.part(i), rows) for i in range(len(field.type.children))]
+    if field.type.root is not Root.ARRAY:
+        _check_key(field.part(0))
+
+    def make(first: int, end: int) -> pa.Array:
+        entries = [make(first * length, end * length) for make in makers]
+        of = np.repeat(np.arange(end - first), length)
+        if field.type.root is not Root.ARRAY:
+            of, entries = _by_key(of, entries)
+        offsets = pa.array(np.searchsorted(of, np.arange(end - first + 1)), pa.int32())
+        nested = pa.ListArray if field.type.root is Root.ARRAY else pa.MapArray
+        return nested.from_arrays(offsets, *entries, type=field.type.arrow)
+
+    return make
+
+
+def _check_key(key: Field) -> None:
+    if key.type.children:
+        raise UnsupportedError(f"datagen makes no keys of {key.type}", hint=f"see column '{key.name}'")
+    if key.option("null-rate"):
+        raise UnsupportedError(f"'fields.{key.name}.null-rate' is not supported: a key is not NULL")
+
+
+def _by_key(of: npt.NDArray[np.int64], entries: list[pa.Array]) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
+    """One entry of each key of a row, the last of several. Without values: how often it came."""
+    codes = np.asarray(entries[0].dictionary_encode().indices).astype(np.int64)
+    pairs = (of * len(of) + codes)[::-1]
+    _, last, counts = np.unique(pairs, return_index=True, return_counts=True)
+    at = len(of) - 1 - last
+    order = np.argsort(at)
+    taken = pa.array(at[order])
+    values = entries[1].take(taken) if len(entries) > 1 else pa.array(counts[order], pa.int32())
+    return of[at[order]], [entries[0].take(taken), values]

@@ -33,6 +33,7 @@ from sqlengine.connectors.base import (
     Sink,
     Source,
 )
+from sqlengine.connectors.parts import part_names
 from sqlengine.formats.base import FileFormat
 from sqlengine.formats.options import choice, did_you_mean, duration, parse_options
 from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
@@ -283,13 +284,15 @@ def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
 
 
 def _declared(table: Table, found: Connector) -> Mapping[str, Option]:
-    """The connector's options; a # in a name stands for each column of the table."""
+    """The connector's options; a # in a name stands for each column of the table, and each part of one."""
     declared = dict(_COMMON)
     if found.needs_format:
         declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
     for name, option in found.options.items():
-        for expanded in [name.replace("#", c.name) for c in table.physical] if "#" in name else [name]:
-            declared[expanded] = option
+        if "#" in name:
+            declared |= {name.replace("#", part): option for c in table.physical for part in part_names(c.name, c.type)}
+        else:
+            declared[name] = option
     return declared
 
 

@@ -17,10 +17,15 @@ from parser.types import (
     INT,
     STRING,
     TINYINT,
+    VARIANT,
+    DataType,
+    Root,
     Schema,
     array,
     char,
     decimal,
+    map_of,
+    row,
     time,
     timestamp,
     timestamp_ltz,
@@ -111,6 +116,48 @@ def test_rows_come_at_the_rate() -> None:
     assert not source(Schema.of(n=INT)).bounded
 
 
-def test_nested_types_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="datagen makes no ARRAY<INT>"):
-        source(Schema.of(a=array(INT)))
+NESTED = Schema.of(
+    a=array(INT), r=row(("x", "t"), (array(STRING), timestamp(3))),
+    m=map_of(INT, DOUBLE), c=DataType(Root.MULTISET, children=(char(1),)),
+)  # fmt: skip
+
+
+def test_options_of_parts_bound_what_is_in_arrays_rows_maps_and_multisets() -> None:
+    given = {
+        "fields__a__element__min": "1",
+        "fields__a__element__max": "2",
+        "fields__r__x__length": "1",
+        "fields__r__x__element__length": "4",
+        "fields__m__key__min": "7",
+        "fields__m__key__max": "8",
+        "fields__m__length": "9",
+        "fields__c__length": "40",
+        "fields__c__null-rate": "0.5",
+    }
+    opened = source(NESTED, rows_per_second="1", **given)
+    whole, later = (opened.read("0", first, max_rows=1, until=50) for first in (0, 20))
+    assert whole is not None
+    assert later is not None
+    columns = {name: c.to_pylist() for name, c in whole.columns.items()}
+    assert {name: c.type for name, c in whole.columns.items()} == {c.name: c.type.arrow for c in NESTED}
+    assert {name: c.to_pylist() for name, c in later.columns.items()} == {n: c[20:] for n, c in columns.items()}
+    assert {v for element in columns["a"] for v in element} == {1, 2}
+    assert {len(v) for v in columns["a"]} == {3}
+    assert {len(v) for r in columns["r"] for v in r["x"]} == {4}
+    assert (columns["r"][30]["t"] - columns["r"][0]["t"]).total_seconds() == 30
+    assert {tuple(sorted(k for k, _ in v)) for v in columns["m"]} <= {(7,), (8,), (7, 8)}
+    assert {None if v is None else sum(n for _, n in v) for v in columns["c"]} == {None, 40}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (map_of(INT, INT), {"fields__a__key__null-rate": "0.1"}, "a key is not NULL"),
+        (DataType(Root.MULTISET, children=(array(INT),)), {}, "datagen makes no keys of ARRAY<INT>"),
+        (array(INT), {"fields__a__element__kind": "sequence"}, "'a.element' cannot be a sequence"),
+        (VARIANT, {}, "datagen makes no VARIANT"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(kind: DataType, options: dict[str, str], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        source(Schema.of(a=kind), **options)
