@@ -96,7 +96,7 @@ class Checkpoints:
         return 0 if stored is None else int(str(stored["version"]))
 
     def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
-        if epoch <= self._epoch:
+        if not self._writer.finished() or epoch <= self._epoch:
             return False
         return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows
 

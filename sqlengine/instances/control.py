@@ -6,7 +6,7 @@ graph says which. Answers and reports of instances are in another topic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -164,23 +164,30 @@ _TOLD: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
 
 
 class ControlLog:
-    """The control topic of one divided graph."""
+    """The control topic of one divided graph. It is compacted: of what passes the last entry of its kind is kept, and each
+    switch until it is forgotten."""
 
     def __init__(self, broker: Broker, graph: str) -> None:
         self.topic = system_topic("control", graph)
-        broker.create_topic(self.topic, if_not_exists=True)
+        broker.create_topic(self.topic, compacted=True, if_not_exists=True)
         self._broker = broker
 
     def append(self, entry: Control, now_ms: int) -> int:
         """The entry's offset."""
-        done = self._broker.append(self.topic, 0, [msgspec.json.encode(entry)], timestamp_ms=now_ms)
+        done = self._broker.append(self.topic, 0, [msgspec.json.encode(entry)], keys=[_key(entry)], timestamp_ms=now_ms)
         return done.first_offset
+
+    def forget(self, versions: Iterable[int], now_ms: int) -> None:
+        """All parts have these switches in their checkpoints. The last switch must stay."""
+        keys = [_switch_key(version) for version in versions]
+        self._broker.append(self.topic, 0, [None] * len(keys), keys=keys, timestamp_ms=now_ms)
 
     def read(self, offset: int = 0) -> Iterator[tuple[int, Control]]:
         """Entries from `offset` on, each with its own."""
         while (records := self._broker.read(self.topic, 0, offset)) is not None:
             for value, at in zip(records.values.to_pylist(), records.offsets.tolist(), strict=True):
-                yield at, _read(value)
+                if value is not None:
+                    yield at, _read(value)
             offset = records.next_offset
 
     def switches(self, after: int, until: int) -> Iterator[Switch]:
@@ -195,6 +202,22 @@ class ControlLog:
                     )
                 version = entry.version
                 yield entry
+
+
+def _key(entry: Control) -> bytes:
+    match entry:
+        case Switch():
+            return _switch_key(entry.version)
+        case Prepare() | GiveUp():
+            return b"change"
+        case Look():
+            return b"look"
+        case _:
+            return b"held"
+
+
+def _switch_key(version: int) -> bytes:
+    return f"switch {version}".encode()
 
 
 class Reports:

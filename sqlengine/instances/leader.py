@@ -78,8 +78,8 @@ class DividedGraph(RunningGraph):
             self, host.broker, lambda: Handovers(host.broker, host.machine.clock), self._threads.now
         )
         self.gathering.settle()
-        entries = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
-        self._handed = {e.handover: e.version for e in entries if e.handover}
+        switches = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
+        self._handovers_of = {e.version: e.handover for e in switches}  # "" for most
         for member in self.members():  # of the server's former life, with which they died
             host.broker.leave(self.group, member)
 
@@ -122,7 +122,7 @@ class DividedGraph(RunningGraph):
                 first()
             starts = {name: source.begin(positions.get(name, {})) for name, source in change.sources.items()}
             self.control.append(Switch(version, jobs, renamed, starts, handover), self.now())
-            self._handed |= {handover: version} if handover else {}
+            self._handovers_of[version] = handover
         except BaseException:
             change.abandon()
             with suppress(BrokerError):  # a full disk: the next change takes its place
@@ -184,9 +184,20 @@ class DividedGraph(RunningGraph):
 
     def needs(self) -> set[str]:
         """The handovers of changes that are not in the checkpoints of all parts, as far as they have told."""
+        return {name for name in list(self._handovers_of.values()) if name}
+
+    def forget(self) -> None:
+        """Lets go of changes that no part will ask for: they are in the checkpoints of all, and of this graph."""
         parts = self.heard.parts()
-        stored = min((p.stored for p in parts.values()), default=0) if len(parts) == self.parts else 0
-        return {name for name, version in self._handed.items() if version > stored}
+        if len(parts) < self.parts:
+            return
+        stored = min(self.checkpoints.stored_version, *(part.stored for part in parts.values()))
+        passed = sorted(version for version in list(self._handovers_of) if version <= stored)
+        self._handovers_of |= dict.fromkeys(passed, "")
+        if len(passed) > 1:
+            self.control.forget(passed[:-1], self.now())  # with the last one gone nobody would miss any
+            for version in passed[:-1]:
+                del self._handovers_of[version]
 
     # ---- what instances tell -----------------------------------------------------------------------------------
 
@@ -289,6 +300,7 @@ class _Listening(GraphLoop):
             if self._now() - self._looked > _LOOK_AFTER_S:
                 self._looked = self._now()
                 self.problem = self._graph.trouble()
+                self._graph.forget()
             return heard
         except ServiceError as error:
             self._pause(str(error), 1.0)

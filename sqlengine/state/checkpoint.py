@@ -54,7 +54,7 @@ class Checkpointer:
     def begin(self, position: Position, tables: Mapping[str, KeyedTable]) -> bool:
         """Copies what changed and starts to write it with `position`. Tables that are no longer given are dropped.
         False, and nothing happens, while another write is in flight."""
-        if not self._finished():
+        if not self.finished():
             return False
         started = self._clock()
         changes = {name: table.changes(self._since.get(name, 0)) for name, table in tables.items()}
@@ -73,7 +73,7 @@ class Checkpointer:
         """Returns when nothing is in flight."""
         if self._flight is not None:
             self._flight[0].exception()
-            self._finished()
+            self.finished()
 
     def _write(self, position: Position, changes: dict[str, Changes], gone: set[str]) -> None:
         started = self._clock()
@@ -84,7 +84,7 @@ class Checkpointer:
             self._store.drop(name)
         self.counters[CHECKPOINT_WRITE_US] += int((self._clock() - started) * 1e6)
 
-    def _finished(self) -> bool:
+    def finished(self) -> bool:
         """Takes note of a write that has ended; False when one has not."""
         if self._flight is None:
             return True

@@ -33,7 +33,9 @@ class Led:
     """An engine that leads, and instances that are threads of this process."""
 
     def __init__(self, data: Path, parts: int | None = 2, instances: int = 1) -> None:
-        self.config = Config(data=data, instances=instances, parts=parts, session_ms=1000, isolation=False)
+        self.config = Config(
+            data=data, instances=instances, parts=parts, session_ms=1000, checkpoint_ms=500, isolation=False
+        )
         self.engine = Engine(self.config)
         self.engine.instances.run = lambda graph: None  # type: ignore[method-assign]  # no processes
         self.engine.start()

@@ -103,6 +103,32 @@ def test_a_switch_that_its_leader_cannot_write_down_counts(tmp_path: Path) -> No
         }
 
 
+def test_what_all_checkpoints_hold_is_forgotten(tmp_path: Path) -> None:
+    with led(tmp_path, "one", "two") as group:
+        for name in ("a", "b", "c"):
+            group.engine.submit(name, ALL)
+
+        def switches() -> list[int]:
+            group.engine.broker.compact(group.graph.control.topic)
+            return [entry.version for _, entry in group.graph.control.read() if isinstance(entry, Switch)]
+
+        eventually(lambda: switches() == [3])
+        group.stop("one")
+        group.write(1, 2)
+        eventually(lambda: group.found() == [1, 1, 1, 2, 2, 2])
+        group.engine.submit("d", ALL)
+        group.start("three")
+        group.write(3)
+        eventually(lambda: group.found() == [1, 1, 1, 2, 2, 2, 3, 3, 3, 3])
+    held = Led(tmp_path / "data")
+    try:
+        held.start("one")
+        held.write(4)
+        eventually(lambda: held.found()[-4:] == [4, 4, 4, 4])
+    finally:
+        held.close()
+
+
 def test_what_cannot_run_in_parts_says_so(tmp_path: Path) -> None:
     with led(tmp_path, "one") as group:
         group.engine.submit("all", ALL)
