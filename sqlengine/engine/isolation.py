@@ -26,6 +26,9 @@ EVERY_S: Final = 1.0
 # Causes that pass: with them a job comes back once it has been well for long enough.
 _PASSING: Final = (Cause.SINK, Cause.ERRORS, Cause.COST)
 _CATCHING_UP: Final = "it reads alone until it has read as far as the others"
+# A move into parts or out of them, for which all of these stand still, is tried again after so long, and twice as long each
+# time, up to that.
+_AGAIN_S, _LONGEST_AGAIN_S = 1.0, 60.0
 # A job that was taken out so often must be well for twice as long each time, up to that.
 _LONGEST_S: Final = 86_400.0
 
@@ -53,6 +56,7 @@ class Isolation:
         self._limits: dict[str, tuple[int, Limits]] = {}  # with the version of the job
         self._trouble_at: dict[str, float] = {}
         self._times: dict[str, int] = {}  # how often each job was taken out
+        self._again: dict[str, tuple[float, float]] = {}  # when a job is tried again, and what comes after that
         self._turns = Turns()
         self._repeated: Repeated | None = None
         self._looking: Future[None] | None = None
@@ -156,14 +160,19 @@ class Isolation:
             return
         if job.reason is None and job.graph != MAIN:
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
-        if not self._moves.is_near(job):
+        at, pause = self._again.get(job.name, (now, _AGAIN_S))
+        if now < at or not self._moves.is_near(job):
             return
+        if home.divided or self._fleet.of(job.name).divided:
+            self._again[job.name] = now + pause, min(2 * pause, _LONGEST_AGAIN_S)
         try:
             self._moves.to_home(job)
         except NotTogether as error:
             log.debug("%s", error)
         except SqlError as error:
-            log.warning("job %s stays in a graph of its own for now: %s", job.name, error)
+            log.warning("job %s stays in graph %s for now: %s", job.name, job.graph, error)
+        else:
+            self._again.pop(job.name, None)
 
     def _is_well(self, job: Job, now: float) -> bool:
         since = self._trouble_at.setdefault(job.name, now)

@@ -74,6 +74,8 @@ class Moves:
         """Whether the job reads about where the graph reads that it would share with others, or where what only the job
         reads ends."""
         held, home = self._fleet.of(job.name), self._fleet.home(job)
+        if any(g.divided and g.loop.problem for g in (held, home)):  # parts that nobody runs do not answer
+            return False
         if held.divided:
             return True
         mine = held.runner.graph.jobs[job.name]

@@ -57,8 +57,9 @@ def limit_in(settings: Mapping[str, str]) -> int:
 
 
 def footprint(executor: EmbeddedExecutor, graph: Graph, job: str | None = None) -> Iterator[OperationState]:
-    """What the operations of a graph keep, or those of one job, in the order of the plan (in the graph's thread)."""
-    names = executor.births() if job is None else graph.jobs.get(job, ())
+    """What the operations of a graph keep, or those of one job, in the order of the plan (in the graph's thread). What stands
+    between the parts of a divided graph is nobody's."""
+    names = [n for n in executor.births() if n in graph.nodes] if job is None else graph.jobs.get(job, ())
     for node in sorted((graph.nodes[n] for n in names), key=lambda n: n.rank):
         tables = executor.tables_of(node.id)
         if tables:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -81,6 +82,24 @@ class Life:
         self.work.user.submit(name, "INSERT INTO alarms SELECT id, 'never' FROM readings WHERE id < 0")
         self.work.user.client.delete(f"/api/v1/jobs/{name}")
 
+    def move(self) -> None:
+        """A job leaves its parts and comes back while an instance is killed, or the server."""
+        name = self.chance.choice(["totals", "minutes"])
+        self.work.user.client.post(f"/api/v1/jobs/{name}/isolate")
+        self.work.write(40)
+        self.signal(signal.SIGKILL)
+        self.work.user.client.post(f"/api/v1/jobs/{name}/merge")
+        if self.chance.random() < 0.5:
+            self.kill_all()
+        self.work.write(40)
+
+    def save(self) -> None:
+        """A job stops with a savepoint and goes on from it, while an instance is killed."""
+        self.signal(signal.SIGKILL)
+        stopped: Any = self.work.user.client.post("/api/v1/jobs/totals/stop?savepoint=true")
+        self.work.write(40)
+        self.work.user.client.post(f"/api/v1/jobs/totals/start?savepoint={quote(stopped['savepoint'])}")
+
     def signal(self, number: int) -> int:
         pid = int(self.chance.choice(self.running(1))["pid"])
         with suppress(ProcessLookupError):
@@ -127,4 +146,12 @@ def test_every_row_counts_once_whatever_happens_to_instances(tmp_path: Path) -> 
 def test_every_row_counts_once_in_long_lives(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     things = [Life.kill, Life.end, Life.stop_and_go_on, Life.silence, Life.kill_all, Life.restart, Life.change]
+    things += [Life.move, Life.save]
     live(tmp_path / "data", seed, chance.choices(things, k=12))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_every_row_counts_once_while_jobs_move(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    live(tmp_path / "data", seed, chance.choices([Life.move, Life.save, Life.kill, Life.kill_all], k=8))

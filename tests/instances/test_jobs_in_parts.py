@@ -103,3 +103,16 @@ def test_jobs_that_ran_before_there_were_instances_go_into_parts_and_back(tmp_pa
             written(held, *range(4))
         finally:
             held.close()
+
+
+def test_a_job_whose_state_grows_too_large_ends_alone(tmp_path: Path) -> None:
+    with led(tmp_path, "one", "two") as group:
+        group.engine.broker.create_topic("counts", compacted=True)
+        group.engine.submit("all", ALL)
+        group.engine.submit("count", "SET 'memory.limit' = '200 kb';\n" + COUNTS)
+        group.write(*range(12_000))
+        eventually(lambda: group.engine.job("count").state is JobState.FAILED)
+        assert "state of job 'count' takes" in str(group.engine.job("count").reason)
+        group.write(-1)
+        eventually(lambda: group.engine.rows_of("all") == 12_001)
+        assert group.engine.job("all").state is JobState.RUNNING
