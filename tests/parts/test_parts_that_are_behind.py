@@ -11,6 +11,7 @@ import pytest
 
 from sqlengine.broker.base import Broker
 from sqlengine.connectors import shuffle
+from sqlengine.instances.counting import described
 from tests.parts.group import Group, broker_in, planned, undivided, values_of
 
 PARTS, SHARDS, ROWS = 3, 3, 150
@@ -62,7 +63,7 @@ def test_those_who_send_wait_for_a_part_that_stands_still(tmp_path: Path) -> Non
         while any([group.step(0), group.step(2)]):
             pass
         waiting = [group.open[0], group.open[2]]
-        assert all(part.runner.waits_for.keys() == {1} for part in waiting)
+        assert all(described(part).waits_for.keys() == {1} for part in waiting)
         assert all(0 < read(group, part) < ROWS // PARTS for part in (0, 2))
         group.kill(0)  # whoever opens it again knows nothing of what is unread, and sends as much once more at most
         while group.step(0):
