@@ -18,7 +18,7 @@ from sqlengine.instances.control import ControlLog, Done, Fetch, Go, Hold, Look
 from sqlengine.instances.heard import Heard
 
 # Parts that do not come to a standstill in that time go on.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 _LOOK_S = 0.05
 
 

@@ -77,7 +77,6 @@ class DividedGraph(RunningGraph):
         self.gathering = Gathering(
             self, host.broker, lambda: Handovers(host.broker, host.machine.clock), self._threads.now
         )
-        self.gathering.settle()
         switches = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
         self._handovers_of = {e.version: e.handover for e in switches}  # "" for most
         for member in self.members():  # of the server's former life, with which they died
@@ -87,6 +86,7 @@ class DividedGraph(RunningGraph):
             return {n: in_parts(p, parts) if isinstance(p, PlannedJob) else p for n, p in plan_of(versions).items()}
 
         super().__init__(name, host, plans, without)
+        self.gathering.settle()
         broken, problem = self.loop.broken, self.loop.problem
         self.loop = _Listening(self, host)
         self.loop.broken, self.loop.problem = broken, problem

@@ -9,7 +9,7 @@ import pytest
 
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.config import Config
-from sqlengine.instances.control import GiveUp, Prepare, Switch
+from sqlengine.instances.control import GiveUp, Hold, Prepare, Switch
 from sqlengine.jobs.log import JobState
 from tests.instances.led import ALL, SHARED, Led, led
 from tests.support import eventually
@@ -78,6 +78,19 @@ def test_a_switch_that_its_leader_did_not_live_to_make_counts(tmp_path: Path) ->
         assert held.engine.job("all").state is JobState.RUNNING
         held.write(1)
         held.start("one")
+        eventually(lambda: held.found() == [1])
+    finally:
+        held.close()
+
+
+def test_what_a_server_held_that_died_goes_on(tmp_path: Path) -> None:
+    with led(tmp_path) as group:
+        group.engine.submit("all", ALL)
+        group.graph.control.append(Hold(), 0)
+    held = Led(tmp_path / "data")
+    try:
+        held.start("one")
+        held.write(1)
         eventually(lambda: held.found() == [1])
     finally:
         held.close()
