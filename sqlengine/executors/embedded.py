@@ -218,13 +218,13 @@ class EmbeddedExecutor:
     def release(self, write: SinkWrite) -> None:
         """Gives nodes that are held what has come to them since the last call, together: with state they `gather` it, and
         without they take few batches of many rows."""
-        self._held_rows = 0
         while self._held:
             rank, name = min((self.running[n].node.rank, n) for n in self._held)
             parts = self._held.pop(name)
             if not self.running[name].context.stateful:
                 parts = [(0, batch) for batch in together([b for _, b in parts])]
             self._work(name, {name: parts}, [(rank, name)], write)
+        self._held_rows = 0
 
     def push_behind(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """The same for the nodes behind `node`, as if the batch had come out of it."""
