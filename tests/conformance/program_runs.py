@@ -114,17 +114,18 @@ def _in_its_mode(program: Program) -> Program:
 def _ways(program: Program) -> list[Way]:
     folded = program.batch is not None
     rows = program.batch or 1
+    restored = Way("restored", rows, folded, restored=True)
     if program.restores and any("CURRENT_WATERMARK" in s.upper() for s in program.statements):
-        return [Way("restored", rows, folded, restored=True)]  # there is none behind a restart
+        # There is none behind a restart.
+        return [restored, Way("restored in batches", DEFAULT_ROWS, mini_batch=True, restored=True, exact=False)]
     # Flink's bundles end where a checkpoint is made.
     ways = [
         Way("row by row", rows, folded, exact=not (folded and program.restores)),
-        # Several inputs go on together, as Flink's do: what is late depends on that.
-        Way("in batches", DEFAULT_ROWS if len(program.sources) == 1 else 3, mini_batch=True, exact=False),
+        Way("in batches", DEFAULT_ROWS, mini_batch=True, exact=False),
     ]
     if program.restores and "LookupJoin" in program.group:  # what a look-up finds depends on when it looks
-        return [Way("restored", rows, folded, restored=True)]
-    return [*ways, Way("restored", rows, folded, restored=True)] if program.restores else ways
+        return [restored]
+    return [*ways, restored] if program.restores else ways
 
 
 def _run_way(program: Program, way: Way, outcome: Outcome) -> None:

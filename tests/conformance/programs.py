@@ -2,7 +2,7 @@
 
 A program passes when its rows come with Flink's kinds, as a multiset, when they are fed one at a time (with two or more
 inputs real Flink varies: then their materialised result); when the materialised result is the same at the default batch
-size; and when the rows are again the same after a restore from a checkpoint, where it has rows for that."""
+size; and when the rows are again the same after a restore from a savepoint, where it has rows for that."""
 
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ def _not_applicable(
         return JAVA if any(s["step"] in ("TableApiTestStep", "FunctionTestStep") for s in steps) else PLAN
     if re.search(r"\bVECTOR_SEARCH\s*\(", text, re.IGNORECASE):
         return VECTORS
-    return MODELS if re.search(r"\b(MODEL|ML_PREDICT|ML_EVALUATE)\b", text, re.IGNORECASE) else None
+    models = r"\b(ML_PREDICT|ML_EVALUATE)\s*\(|\bCREATE\s+(TEMPORARY\s+)?MODEL\b"
+    return MODELS if re.search(models, text, re.IGNORECASE) else None
 
 
 def _after(step: Mapping[str, object]) -> object:
