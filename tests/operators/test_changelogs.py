@@ -108,6 +108,27 @@ def test_upserts_told_in_full(told: list[Change], below: int | None, most: int, 
         assert left_over(run(normalize(below), told, size, again)) == Counter(model.values())
 
 
+def test_a_row_for_which_the_filter_fails_changes_nothing() -> None:
+    share = Call("/", (Literal(6, INT), ColumnRef("v", INT)), INT)
+    above = Call(">", (share, Literal(1, INT)), BOOLEAN)
+    memory, operator = Memory(), NormalizeOperator(Normalize(SOURCE, ("k",), above), "job")
+    operator.open(memory)
+    told: list[Change] = [
+        (INSERT, ("a", 1, 3)),
+        (UPDATE_AFTER, ("a", 2, 0)),
+        (DELETE, ("b", 1, 0)),
+        (INSERT, ("c", 1, 9)),
+    ]
+    (_, letters), (_, out) = operator.process(0, batch_of(told))
+    assert [c.to_pylist() for c in out.columns] == [["a"], [1], [3]]
+    assert letters.column("reason").to_pylist() == ["division by zero"]
+    assert memory.counters["rows_in_error"] == letters.num_rows == 1
+    (_, out) = operator.process(0, batch_of([(UPDATE_AFTER, ("a", 3, 6))]))[0]
+    assert [c.to_pylist() for c in out.columns] == [["a"], [1], [3]], "6 / 6 > 1 is FALSE: the first row goes"
+    assert out.kinds is not None
+    assert out.kinds.tolist() == [DELETE]
+
+
 @st.composite
 def valid_changes(draw: st.DrawFn) -> list[Change]:
     """Rows that come and go, each taken back only while it is there; `u` tells the rows of a key apart."""
