@@ -41,7 +41,7 @@ def main() -> int:
     faulthandler.enable()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("tests.recovery").setLevel(logging.INFO if given.tell else logging.WARNING)
-    logging.getLogger("sqlengine").setLevel(logging.WARNING if given.tell else logging.ERROR)
+    logging.getLogger("sqlengine").setLevel(logging.WARNING if given.tell else logging.CRITICAL)
     warm()
     tally, began = Tally() if given.tally is None else Tally.load(given.tally), time.monotonic()
     for seed, run in _runs(given):

@@ -31,7 +31,7 @@ from tests.recovery.outcome import folded, latest, records
 from tests.support import PATIENCE_S
 
 SHARDS = 4
-ROWS_PER_BATCH = 12  # of each shard
+ROWS_PER_BATCH = 5  # of each shard
 SESSION_MS = 2000
 TOPICS = {"readings": SHARDS, "bids": SHARDS, "found": 1, "minutes": 1, "pairs": 2, "grown": 1, "hot": 1}
 TABLES = """
@@ -173,7 +173,7 @@ class _Crew:
             self.feed(number)
             number += 1
 
-        for work, pause_s in ((feed, 0.05), (self._operate, 0.1), (self._care, 0.05), (self._disturb, 0.0)):
+        for work, pause_s in ((feed, 0.1), (self._operate, 0.3), (self._care, 0.1), (self._disturb, 0.0)):
             threading.Thread(target=self._repeat, args=(work, pause_s), daemon=True).start()
         time.sleep(PATIENCE_S)
 
@@ -220,7 +220,9 @@ class _Crew:
         assert self._nursery is not None
         assert self._lives is not None
         time.sleep(self._random.uniform(0.05, 0.5))
+        owners = {i.pid for i in self._engine.instances.views() if i.parts}
         living = [f for f in self._nursery.forked if f.code is None and f.number not in self._setting.spared]
+        living = [f for f in living if f.pid in owners or self._setting.kills]
         if not living:
             return
         forked = self._random.choice(living)
@@ -241,12 +243,14 @@ class _Crew:
         """Until everything is read and has come out."""
         wanted = _Wanted(batches)
         found, since = Counter[str](), time.monotonic()
-        while missing := wanted.missing(now := _counts(self._engine.broker)):
+        while missing := wanted.missing(now := _appended(self._engine.broker)) or wanted.missing(
+            now := now + _counted(self._engine.broker)
+        ):
             if now != found:
                 found, since = now, time.monotonic()
                 os.write(self._say, READY)
             assert time.monotonic() - since < PATIENCE_S, f"not all has come out: {missing}, {self._problems()}"
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def _problems(self) -> str:
         return f"{self._engine.fleet.problem}, {[(i.instance, i.state, i.parts, i.problem) for i in self._engine.instances.views()]}"
@@ -274,8 +278,8 @@ class _Wanted:
         }
 
     def missing(self, found: Counter[str]) -> dict[str, tuple[int, int]]:
-        """What has not come out yet: how much is there, and how much there must be."""
-        return {name: (found[name], n) for name, n in self._counts.items() if found[name] < n}
+        """What has not come out yet of what was looked at: how much is there, and how much there must be."""
+        return {name: (found[name], n) for name, n in self._counts.items() if name in found and found[name] < n}
 
 
 def _ms(row: dict[str, object]) -> int:
@@ -283,15 +287,18 @@ def _ms(row: dict[str, object]) -> int:
     return int((int(hours) * 3600 + int(minutes) * 60 + float(seconds)) * 1000 + 0.5)
 
 
-def _counts(broker: Broker) -> Counter[str]:
-    """How much has come out: records of topics, and rows that counts tell of."""
-    there = {t.name for t in broker.topics()}
-    appended = {n: sum(broker.end_offset(n, s) for s in range(TOPICS[n])) for n in ("found", "minutes", "pairs", "hot")}
-    counted = {
-        name: sum(json.loads(v)["n"] for v in broker.read_latest(name).values()) for name in {"sums", "seen"} & there
-    }
+def _appended(broker: Broker) -> Counter[str]:
+    """How many records have come out."""
+    return Counter(
+        {n: sum(broker.end_offset(n, s) for s in range(TOPICS[n])) for n in ("found", "minutes", "pairs", "hot")}
+    )
+
+
+def _counted(broker: Broker) -> Counter[str]:
+    """How many rows counts tell of."""
+    counted = {name: sum(json.loads(v)["n"] for v in broker.read_latest(name).values()) for name in ("sums", "seen")}
     grown = sum(json.loads(row)["n"] for row in folded(records(broker, "grown", 0)))
-    return Counter({**appended, **counted, "grown": grown})
+    return Counter({**counted, "grown": grown})
 
 
 def batches_of(folder: Path) -> int:

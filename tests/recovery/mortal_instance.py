@@ -7,10 +7,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 import msgspec
 
+from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.near import NearTransport
 from sqlengine.broker.wire import AnyRequest, Append, AppendAll, Join, Leave, Request, appends_of
 from sqlengine.executors.build import OperatorFactory
@@ -113,4 +115,5 @@ def run_instance(lives: Lives, dooms: Sequence[Doom], work: Work, number: int) -
     make_parts_mortal(fate)
     stores = MortalStores(RocksStores(parts_folder(work.config)), fate, "checkpoint of a part")
     factory = OperatorFactory(THIS.rules(work.config))
-    Instance(work.place, MortalTransport(work, fate), work.config, THIS, factory, stores).run(stopping.is_set)
+    with suppress(BrokerUnreachable):  # the server is dead
+        Instance(work.place, MortalTransport(work, fate), work.config, THIS, factory, stores).run(stopping.is_set)
