@@ -305,6 +305,7 @@ class Engine:
             self._registry.reconcile(self._fleet.running(), self._fleet.lost())
             self._fleet.retire_idle()
             self._moves.tidy()
+            self.savepoints.tidy()
         self._registry.recovered()
 
     def _bound(self, name: str) -> BoundJob:

@@ -39,6 +39,11 @@ class Savepoints:
         self._config = config
         self._disk = disk
 
+    def tidy(self) -> None:
+        """Removes what a death has left of savepoints that were being written."""
+        for below in dict.fromkeys((self._own, *self._roots)):
+            files.tidy(self._disk, below)
+
     def take(self, job: Job, folder: str | None = None, *, stop: bool = False) -> Savepoint:
         """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its graph at the same
         moment, so that nothing comes in between. JobError where it does not run; where the savepoint cannot be written the
@@ -147,10 +152,14 @@ class Savepoints:
     def _own(self) -> Path:
         return (self._config.data / "savepoints").absolute()
 
+    @property
+    def _roots(self) -> list[Path]:
+        """The folders besides that in which savepoints may be."""
+        return [*self._config.savepoints, *(_local(f) for k in FOLDERS if (f := self._config.settings.get(k)))]
+
     def _allowed(self, path: Path) -> Path:
         """The path, which a request names, or the text of a job: only where savepoints may be, links followed."""
-        configured = [_local(f) for k in FOLDERS if (f := self._config.settings.get(k))]
-        roots = [r.resolve() for r in (self._own, *self._config.savepoints, *configured)]
+        roots = [r.resolve() for r in (self._own, *self._roots)]
         if not any(path.resolve().is_relative_to(root) for root in roots):
             raise JobError(
                 f"'{path}' is not in a folder for savepoints",

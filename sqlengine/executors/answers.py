@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import TopicNotFound
 from sqlengine.format_numbers import check_record
@@ -33,6 +34,7 @@ class Answers:
         self._broker = broker
         self._graph = graph
         self._known: dict[int, list[Answer]] = {}
+        self._whole = True
         self._unwritten: list[_Record] = []
 
     def load(self, offset: int) -> None:
@@ -40,7 +42,8 @@ class Answers:
         if self._broker is None:
             return
         with suppress(TopicNotFound):
-            offset = max(offset, self._broker.begin_offset(ANSWERS, 0))
+            begin = self._broker.begin_offset(ANSWERS, 0)
+            self._whole, offset = offset >= begin, max(offset, begin)
             while (records := self._broker.read(ANSWERS, 0, offset)) is not None:
                 assert records.keys is not None
                 for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True):
@@ -52,13 +55,20 @@ class Answers:
     def forget(self) -> None:
         """No epoch is repeated any more."""
         self._known.clear()
+        self._whole = True
 
     @contextmanager
     def of(self, epoch: int) -> Iterator[None]:
-        """What is asked here belongs to an epoch."""
-        answers = EpochAnswers(self._known.pop(epoch, ()))
+        """What is asked here belongs to an epoch. ServiceError where it is repeated, and what was answered is gone."""
+        answers = EpochAnswers(self._known.pop(epoch, ()), whole=self._whole)
         with answering(answers):
             yield
+        if answers.missing:
+            raise ServiceError(
+                f"epoch {epoch} of graph '{self._graph}' cannot be repeated: retention has taken what functions answered in it",
+                detail=f"topic {ANSWERS} is shorter than what the last checkpoint needs",
+                hint="to begin anew without the state of these jobs, remove the graph's checkpoint",
+            )
         if answers.fresh:
             self._unwritten.append(_Record(self._graph, epoch, tuple(answers.fresh)))
 

@@ -92,13 +92,15 @@ class Savepoint:
         return sum(t.bytes for o in self.operations for t in o.tables)
 
 
+# What ends so, behind a dot, is not complete yet.
+_WRITING: Final = ".writing"
 # The rows of each table, by the number of its operation and its name.
 Rows = Mapping[tuple[int, str], pa.Table]
 
 
 def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoint:
     """Writes it into a new folder. ServiceError when it cannot be written; then there is no folder."""
-    scratch = folder.with_name(f".{folder.name}.writing")
+    scratch = folder.with_name(f".{folder.name}{_WRITING}")
     try:
         make_folders(disk, folder.parent, lasting=True)
         disk.remove_folder(scratch)
@@ -114,6 +116,13 @@ def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoi
         hint = "free some space, or name another folder: SET 'state.savepoints.dir' = '…'"
         raise ServiceError(f"savepoint '{folder}' cannot be written", detail=str(error), hint=hint) from error
     return replace(done, path=str(folder))
+
+
+def tidy(disk: Disk, below: Path) -> None:
+    """Removes what a death has left of savepoints in a folder that were being written."""
+    for name in disk.names(below):
+        if name.startswith(".") and name.endswith(_WRITING):
+            disk.remove_folder(below / name)
 
 
 def read(disk: Disk, folder: Path) -> Savepoint:

@@ -29,9 +29,11 @@ class Answer:
 
 
 class EpochAnswers:
-    """The answers of one epoch: `known` ones are given again, `fresh` ones have come now."""
+    """The answers of one epoch: `known` ones are given again, `fresh` ones have come now. Where not all are known that there
+    were (`whole`), nothing is asked anew, and `missing` says that something was to be."""
 
-    def __init__(self, known: Sequence[Answer]) -> None:
+    def __init__(self, known: Sequence[Answer], *, whole: bool = True) -> None:
+        self.whole, self.missing = whole, False
         self._known: dict[str, list[Answer]] = {}
         for answer in known:
             self._known.setdefault(answer.request, []).append(answer)
@@ -60,9 +62,9 @@ def answering(answers: EpochAnswers) -> Iterator[None]:
 
 def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
     """As `ModuleHost.run`, but what is not deterministic is not asked again in the repetition of an epoch."""
-    host, answers = POOL.host(function.content), _now.get()
+    answers = _now.get()
     if function.deterministic or answers is None:
-        return host.run(binding, rows, ask, take)
+        return POOL.host(function.content).run(binding, rows, ask, take)
     about, blobs = ask(0, rows)
     request = _digest(function, about, blobs)
     known = answers.again(request)
@@ -70,13 +72,16 @@ def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Tak
         for start, end, held in known.parts:
             take(start, end, [pa.py_buffer(b) for b in held])
         return list(known.failures)
+    if not answers.whole:
+        answers.missing = True
+        return [(row, "its answer is gone") for row in range(rows)]
     parts: list[tuple[int, int, tuple[bytes, ...]]] = []
 
     def keep(start: int, end: int, given: list[pa.Buffer]) -> None:
         parts.append((start, end, tuple(bytes(b) for b in given)))
         take(start, end, given)
 
-    failures = host.run(binding, rows, ask, keep)
+    failures = POOL.host(function.content).run(binding, rows, ask, keep)
     answers.fresh.append(Answer(request, tuple(parts), tuple(failures)))
     return failures
 

@@ -282,3 +282,15 @@ def test_a_crash_before_the_graph_is_there_is_made_good(
     step(again)
     assert counts(again) == [2, 3]
     again.close()
+
+
+def test_what_a_death_left_of_a_savepoint_goes_with_the_next_start(engine: Engine, tmp_path: Path) -> None:
+    engine.submit("saved", WINDOW.format(name="saved"))
+    path = Path(stopped(engine, "saved"))
+    torn = path.with_name(f".{path.name}.writing")
+    path.rename(torn)
+    kept = torn.with_name(".kept")
+    kept.mkdir()
+    die(engine)
+    opened(tmp_path).close()
+    assert sorted(p.name for p in torn.parent.iterdir()) == [".kept"]

@@ -11,8 +11,10 @@ from parser.errors import ServiceError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Callables
 from sqlengine.executors.answers import ANSWERS, Answers
+from sqlengine.functions.answers import run
 from tests.functions.test_python_sinks import EVENTS, Life, table
 from tests.support import eventually
+from udf.user import UserFunction
 
 VARYING = """
 import itertools, random
@@ -98,6 +100,24 @@ def test_a_repetition_gives_the_same(tmp_path: Path) -> None:
         assert taken == before
     finally:
         life.engine.close()
+
+
+def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_them(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path, fsync="none", clock=lambda: 0, segment_bytes=100)
+    broker.create_topic(ANSWERS)
+    for _ in range(9):
+        broker.append(
+            ANSWERS, 0, [b'{"graph": "g", "epoch": 1, "answers": [], "format": 1}'], keys=[b"g"], timestamp_ms=0
+        )
+    broker.trim(ANSWERS, 0, 5)
+    rolled = UserFunction("varying.roll", "content", "scalar", (), "DOUBLE", deterministic=False)
+    answers = Answers(broker, "g")
+    answers.load(1)
+    with answers.of(1):
+        pass  # nothing is asked
+    with pytest.raises(ServiceError, match="epoch 2 of graph 'g' cannot be repeated"), answers.of(2):
+        run(rolled, {}, 2, lambda start, end: ({}, []), lambda *_: None)
+    broker.close()
 
 
 def test_records_of_another_format_are_refused(tmp_path: Path) -> None:

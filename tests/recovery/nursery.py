@@ -92,7 +92,7 @@ class Nursery:
 def _serve(asked: socket.socket, run: Run) -> NoReturn:
     running: set[int] = set()
     count, me = 0, os.getpid()
-    while question := asked.recv(_MOST):
+    while question := _next(asked):
         what: Work | int = pickle.loads(question)
         if isinstance(what, int):
             answer: object = _code(what)
@@ -105,11 +105,20 @@ def _serve(asked: socket.socket, run: Run) -> NoReturn:
                 _live(run, what, count)
             running.add(pid)
             answer, count = (pid, count), count + 1
-        asked.sendall(pickle.dumps(answer))
+        with suppress(BrokenPipeError):
+            asked.sendall(pickle.dumps(answer))
     for pid in running:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     os._exit(0)
+
+
+def _next(asked: socket.socket) -> bytes:
+    """Nothing once the server is gone, which may not have heard the last answer."""
+    try:
+        return asked.recv(_MOST)
+    except ConnectionResetError:
+        return b""
 
 
 def _code(pid: int) -> int | None:

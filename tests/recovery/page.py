@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.recovery.in_parts import PATHS as PATHS_IN_PARTS
 from tests.recovery.kills import Tally
-from tests.recovery.mortal import MOMENTS, POINTS
+from tests.recovery.mortal import MOMENTS, PART_POINTS, POINTS
 from tests.recovery.workload import PATHS
 from tests.support import ROOT
 
@@ -29,6 +30,12 @@ def _tables(tally: Tally) -> Iterator[str]:
     for point, happens in POINTS.items():
         if not point.startswith("output of "):
             yield f"| {point} | {happens} | {_counts(tally, point)} |"
+    yield "\n| path to, in two instances | taken by | holds |\n|---|---|---|"
+    for path, (taken, holds) in PATHS_IN_PARTS.items():
+        yield f"| {path} | {taken} | {holds} |"
+    yield f"\n| point of an instance | what happens | {columns} it | last seen there |\n|---|---|---|---|---|---|"
+    for point, happens in PART_POINTS.items():
+        yield f"| {point} | {happens} | {_counts(tally, point)} |"
     yield f"\n{tally.drawn['start', '']} of the kills at any moment came before anything was changed."
 
 
