@@ -158,16 +158,8 @@ def _values_type(values: Sequence[Scalar], index: int, node: exp.Expression) -> 
 
 
 def _select(node: exp.Select, context: Context) -> Query:
-    source = node.args.get("from_")
-    plan: LogicalPlan = _NOTHING
-    scope = Scope()
     grouped = is_aggregated(node, context.catalog)
-    kept_ms = 0
-    if source is not None:
-        relations = [n.alias_or_name for n in (source.this, *(j.this for j in node.args.get("joins") or ()))]
-        ttls = join_hints.checked(node, relations, grouped or bool(node.args.get("distinct")))
-        kept_ms = ttls.get(relations[0], 0) if len(relations) == 1 else 0
-        plan, scope = _joined(source.this, node.args.get("joins") or (), context, ttls)
+    plan, scope, kept_ms = _from(node, context, grouped)
     subqueries = Subqueries(scope, context, bind_query)
     where = node.args.get("where")
     if where is not None:
@@ -177,9 +169,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     if node.args.get("joins") or subqueries.names:  # a row time that went through a join is none any more
         scope = joins.typed(scope, plan)
     overs = OverCalls(node, context.batch)
-    grouping = None
-    if grouped:
-        grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries)
+    grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries) if grouped else None
     binder = grouping or aggregates.Ungrouped(scope, context, overs, subqueries)
     names, values = select_items.items(node.expressions, binder, Place(context, scope, "SELECT"))
     qualify = node.args.get("qualify")
@@ -201,6 +191,17 @@ def _select(node: exp.Select, context: Context) -> Query:
         return ordered.applied(replace(query, plan=join_hints.forgetting(query.plan, kept_ms)))
     query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
     return ordered.applied(Query(query.plan, names))
+
+
+def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPlan, Scope, int]:
+    """What FROM names, and how long (in ms, 0: for ever) a hint says that the groups of its one relation are kept."""
+    source, joined = node.args.get("from_"), node.args.get("joins") or ()
+    if source is None:
+        return _NOTHING, Scope(), 0
+    relations = [n.alias_or_name for n in (source.this, *(j.this for j in joined))]
+    ttls = join_hints.checked(node, relations, grouped or bool(node.args.get("distinct")))
+    kept_ms = ttls.get(relations[0], 0) if len(relations) == 1 else 0
+    return *_joined(source.this, joined, context, ttls), kept_ms
 
 
 def _of(plan: LogicalPlan, value: Scalar) -> Scalar:

@@ -52,16 +52,27 @@ def made(
             detail="Flink has INNER and LEFT only",
             position=position_of(time),
         )
-    as_of = bind_scalar(time, Place(context, scope, "FOR SYSTEM_TIME AS OF"))
-    if not isinstance(as_of, ColumnRef) or not (as_of.type.is_rowtime or as_of.type.is_proctime):
-        raise PlanError(
-            "FOR SYSTEM_TIME AS OF takes a time attribute of the left side",
-            detail=f"'{as_of}' is {as_of.type}",
-            hint="name a column with a WATERMARK, or one that is PROCTIME()",
-            position=position_of(time),
-        )
+    as_of = _attribute(bind_scalar(time, Place(context, scope, "FOR SYSTEM_TIME AS OF")), time)
     if as_of.type.is_proctime:
         return _lookup(LookupJoin(left, right, kind, condition), time)
+    version = _time_of_versions(right, time)
+    join = TemporalJoin(left, transform(ranked(right), _unfolded), kind, condition, as_of.name, version)
+    _check_key(join, time)
+    return join
+
+
+def _attribute(as_of: Scalar, time: exp.Expression) -> ColumnRef:
+    if isinstance(as_of, ColumnRef) and (as_of.type.is_rowtime or as_of.type.is_proctime):
+        return as_of
+    raise PlanError(
+        "FOR SYSTEM_TIME AS OF takes a time attribute of the left side",
+        detail=f"'{as_of}' is {as_of.type}",
+        hint="name a column with a WATERMARK, or one that is PROCTIME()",
+        position=position_of(time),
+    )
+
+
+def _time_of_versions(right: LogicalPlan, time: exp.Expression) -> str:
     times = [c.name for c in right.schema if c.type.is_rowtime]
     if not times:
         raise PlanError(
@@ -69,10 +80,12 @@ def made(
             hint="declare a WATERMARK on it, or join as of a column that is PROCTIME()",
             position=position_of(time),
         )
-    right = transform(ranked(right), _unfolded)
-    join = TemporalJoin(left, right, kind, condition, as_of.name, times[0])
+    return times[0]
+
+
+def _check_key(join: TemporalJoin, time: exp.Expression) -> None:
     equal = set(_keyed(join).keys(1))
-    keys = right.upsert_keys
+    keys = join.right.upsert_keys
     if not any(key <= equal for key in keys):
         raise PlanError(
             "the columns that are equal must have the primary key of the table with versions among them",
@@ -80,7 +93,6 @@ def made(
             hint="declare PRIMARY KEY (…) NOT ENFORCED, and join by all of its columns",
             position=position_of(time),
         )
-    return join
 
 
 def _unfolded(node: LogicalPlan) -> LogicalPlan:
