@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from parser.types import Column, Schema
 from planner.changelog import Changes
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import LogicalPlan, Names, Stateful, TwoInputs
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 
 _EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True}
@@ -50,7 +50,7 @@ class Equality:
 
 
 @dataclass(frozen=True)
-class BinaryJoin(Stateful):
+class BinaryJoin(TwoInputs, Stateful):
     """Pairs of a left and a right row for which `condition` is TRUE. No name is in both inputs."""
 
     whole: ClassVar[bool] = True
@@ -58,18 +58,8 @@ class BinaryJoin(Stateful):
     # Whether what is said above an inner join of both sides may be part of its condition.
     moves_conditions: ClassVar[bool] = True
 
-    left: LogicalPlan
-    right: LogicalPlan
     kind: JoinKind
     condition: Scalar
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.left, self.right)
-
-    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
-        left, right = inputs
-        return replace(self, left=left, right=right)
 
     @cached_property
     def schema(self) -> Schema:

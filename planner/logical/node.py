@@ -155,6 +155,22 @@ class OneInput(LogicalPlan):
         return self.input.schema
 
 
+@dataclass(frozen=True)
+class TwoInputs(LogicalPlan):
+    """An operation over a left and a right input."""
+
+    left: LogicalPlan
+    right: LogicalPlan
+
+    @property
+    def inputs(self) -> tuple[LogicalPlan, ...]:
+        return (self.left, self.right)
+
+    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
+        left, right = inputs
+        return replace(self, left=left, right=right)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stateful(LogicalPlan):
     """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change is folded into another

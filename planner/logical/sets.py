@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 from parser.types import Schema
 from planner.changelog import Changes
-from planner.logical.node import LogicalPlan, Names, Stateful
+from planner.logical.node import Names, Stateful, TwoInputs
 
 
 @dataclass(frozen=True)
-class SetOperation(Stateful):
+class SetOperation(TwoInputs, Stateful):
     """Rows of `left` that are (INTERSECT) or are not (`is_except`) among those of `right`, each once or, with `all`, as
     often as in both, or by how much more often in `left`. NULL is equal to NULL. Columns by position."""
 
-    left: LogicalPlan
-    right: LogicalPlan
     row_schema: Schema
     is_except: bool
     all: bool
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.left, self.right)
-
-    def _over(self, inputs: Sequence[LogicalPlan]) -> Self:
-        left, right = inputs
-        return replace(self, left=left, right=right)
 
     @property
     def schema(self) -> Schema:

@@ -22,6 +22,7 @@ from sqlengine.formats.options import boolean, parse_options
 
 ALL_KINDS: Final = frozenset(RowKind)
 NULL: Final = b"null"
+RAW_NULL: Final = msgspec.Raw(NULL)
 
 INSERT, BEFORE, AFTER, DELETE = (int(k) for k in RowKind)
 

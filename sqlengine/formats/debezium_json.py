@@ -17,6 +17,7 @@ from sqlengine.formats.changes import (
     INSERT,
     NULL,
     OPTIONS,
+    RAW_NULL,
     BadChange,
     ChangeFormat,
     Envelope,
@@ -29,13 +30,11 @@ from sqlengine.formats.changes import (
 from sqlengine.formats.options import boolean
 from sqlengine.formats.registry import format_
 
-_NULL = msgspec.Raw(NULL)
-
 
 class _Change(msgspec.Struct):
     op: str | None = None
-    before: msgspec.Raw = _NULL
-    after: msgspec.Raw = _NULL
+    before: msgspec.Raw = RAW_NULL
+    after: msgspec.Raw = RAW_NULL
 
 
 class _WithSchema(msgspec.Struct):

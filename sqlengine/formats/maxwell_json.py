@@ -14,6 +14,7 @@ from sqlengine.formats.changes import (
     DELETE,
     INSERT,
     NULL,
+    RAW_NULL,
     BadChange,
     ChangeFormat,
     Envelope,
@@ -24,13 +25,11 @@ from sqlengine.formats.changes import (
 )
 from sqlengine.formats.registry import format_
 
-_NULL = msgspec.Raw(NULL)
-
 
 class _Change(msgspec.Struct):
     type: str | None = None
-    data: msgspec.Raw = _NULL
-    old: msgspec.Raw = _NULL
+    data: msgspec.Raw = RAW_NULL
+    old: msgspec.Raw = RAW_NULL
 
 
 _decoder = msgspec.json.Decoder(_Change | None)

@@ -15,6 +15,7 @@ from sqlengine.formats.changes import (
     DELETE,
     INSERT,
     NULL,
+    RAW_NULL,
     BadChange,
     ChangeFormat,
     Envelope,
@@ -25,13 +26,11 @@ from sqlengine.formats.changes import (
 )
 from sqlengine.formats.registry import format_
 
-_NULL = msgspec.Raw(NULL)
-
 
 class _Change(msgspec.Struct):
     op_type: str | None = None
-    before: msgspec.Raw = _NULL
-    after: msgspec.Raw = _NULL
+    before: msgspec.Raw = RAW_NULL
+    after: msgspec.Raw = RAW_NULL
 
 
 _decoder = msgspec.json.Decoder(_Change | None)
