@@ -17,11 +17,11 @@ from parser.types import BOOLEAN, INT, STRING, Schema
 from planner.logical import Normalize, UpsertMaterialize, Values
 from planner.scalar import Call, ColumnRef, Literal
 from sqlengine.batch import MAX_WATERMARK, Batch
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.operators.base import ERROR_PORT, Operator
 from sqlengine.operators.normalize import NormalizeOperator
 from sqlengine.operators.resolve_conflicts import ResolveConflictsOperator
 from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
-from tests.operators.windows import Memory
 
 SCHEMA = Schema.of(k=STRING, u=INT, v=INT)
 SOURCE = Values((), SCHEMA)
@@ -46,13 +46,13 @@ def run(
 ) -> list[Change]:
     """All that the operator says; before batch `restart` another one takes its state over. A tick with the watermark
     `last` ends the stream."""
-    memory, operator = Memory(), make()
+    memory, operator = TaskContext(), make()
     operator.open(memory)
     batches = [batch_of(told[i : i + most]) for i in range(0, len(told), most)]
     found: list[Change] = []
     for number, batch in enumerate([*batches, batch_of([], last)]):
         if number == restart:
-            memory, operator = Memory({n: t.dump() for n, t in memory.tables.items()}), make()
+            memory, operator = TaskContext({n: t.dump() for n, t in memory.tables.items()}), make()
             operator.open(memory)
         for port, out in operator.process(0, batch):
             assert port != ERROR_PORT or out.num_rows
@@ -206,7 +206,7 @@ def test_rows_come_back_when_the_last_one_goes() -> None:
 
 @pytest.mark.parametrize(("conflict", "letters"), [("NOTHING", 0), ("ERROR", 1)])
 def test_a_second_row_of_a_key(conflict: str, letters: int) -> None:
-    memory, operator = Memory(), resolve(conflict)()
+    memory, operator = TaskContext(), resolve(conflict)()
     operator.open(memory)
     assert [out.num_rows for _, out in operator.process(0, batch_of(ROWS))] == [0]
     output = operator.process(0, batch_of([], 1))

@@ -17,6 +17,7 @@ from planner.scalar import Call, ColumnRef
 from sqlengine.batch import Batch, empty
 from sqlengine.executors import embedded
 from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.operators import join_rows, row_by_row
 from sqlengine.operators.base import Operator
 from sqlengine.operators.interval_join import IntervalJoinOperator
@@ -29,7 +30,6 @@ from tests.operators.test_joins import LEFT, RIGHT, Source
 from tests.operators.test_timed_joins import LEFT as TIMED_LEFT
 from tests.operators.test_timed_joins import RIGHT as TIMED_RIGHT
 from tests.operators.touched import counted
-from tests.operators.windows import Memory
 from tests.sql.golden import FOLDER, Collected, Script, answers, events_of, run
 
 EQUAL = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
@@ -85,7 +85,7 @@ def coming(name: str) -> Iterator[tuple[int, Batch]]:
 def touched(name: str, keys: int) -> int:
     """How many rows of its state an operator touches for the rows that come, where so many keys are held."""
     operator = OPERATORS[name]()
-    operator.open(Memory())
+    operator.open(TaskContext())
     for port, batch in held(name, keys):
         list(operator.process(port, batch))
     with counted() as found:
@@ -103,7 +103,7 @@ def test_a_row_touches_no_more_of_a_larger_state(name: str) -> None:
 @pytest.mark.parametrize("name", ["inner", "full", "left, unique", "look-up", "interval"])
 def test_a_hot_key_is_told_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     operator = OPERATORS[name]()
-    operator.open(Memory())
+    operator.open(TaskContext())
     monkeypatch.setattr(join_rows, "MOST_PAIRS", 100)
     for port in (1, 0):
         told = [out.num_rows for _, out in operator.process(port, rows(sides_of(name)[port], range(1), 60))]

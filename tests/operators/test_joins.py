@@ -18,8 +18,8 @@ from planner.changelog import Changes
 from planner.logical import Join, JoinKind, LogicalPlan, Names
 from planner.scalar import Call, ColumnRef, Scalar
 from sqlengine.batch import Batch
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.operators.join import JoinOperator
-from tests.operators.windows import Memory
 
 LEFT = Schema.of(id=INT, k=STRING, v=INT)
 RIGHT = Schema.of(rid=INT, rk=STRING, w=INT)
@@ -158,13 +158,13 @@ def batches(told: Sequence[Change], most: int) -> Iterator[tuple[int, Batch]]:
 
 def run(case: Case, told: Sequence[Change], most: int, restart: int | None = None) -> list[tuple[int, Row]]:
     """All that the operator says; before batch `restart` another one takes its state over."""
-    memory = Memory()
+    memory = TaskContext()
     operator = JoinOperator(case.node)
     operator.open(memory)
     found: list[tuple[int, Row]] = []
     for number, (port, batch) in enumerate(batches(told, most)):
         if number == restart:
-            memory = Memory({name: table.dump() for name, table in memory.tables.items()})
+            memory = TaskContext({name: table.dump() for name, table in memory.tables.items()})
             operator = JoinOperator(case.node)
             operator.open(memory)
         for _, out in operator.process(port, batch):
@@ -256,7 +256,7 @@ def test_rows_are_kept_as_long_as_their_side_says() -> None:
         ttls_ms=(None, 1_000),
     )
     operator = JoinOperator(node)
-    operator.open(Memory())
+    operator.open(TaskContext())
     found = []
     for at, port, row in [(0, 0, A), (0, 1, B), (99, 1, B), (150, 1, B), (900, 0, A), (1_200, 0, A2)]:
         ((_, batch),) = batches([(port, INSERT, row)], 1)

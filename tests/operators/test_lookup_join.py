@@ -8,9 +8,9 @@ from parser.types import BOOLEAN, INT, STRING, Schema
 from planner.changelog import Changes
 from planner.logical import JoinKind, LookupJoin
 from planner.scalar import Call, ColumnRef
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.operators.lookup_join import LookupJoinOperator
 from tests.operators.test_joins import DELETE, INSERT, LEFT, RIGHT, UPDATE_AFTER, UPDATE_BEFORE, Change, Source, batches
-from tests.operators.windows import Memory
 
 A, B, B2 = (1, "a", 1), (7, "a", 5), (7, "a", 6)
 WANTED = [
@@ -40,12 +40,12 @@ def test_equal_rows_are_taken_back_as_often_as_they_were_given(most: int) -> Non
 def _told(told: list[Change], primary_key: tuple[str, ...], most: int, restart: bool) -> list[str]:
     equal = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
     node = LookupJoin(Source(LEFT, Changes.ALL), Source(RIGHT, Changes.NONE), JoinKind.LEFT, equal, primary_key)
-    memory, operator = Memory(), LookupJoinOperator(node)
+    memory, operator = TaskContext(), LookupJoinOperator(node)
     operator.open(memory)
     found: list[str] = []
     for port, batch in batches(told, most):
         if restart:
-            memory, operator = Memory({n: t.dump() for n, t in memory.tables.items()}), LookupJoinOperator(node)
+            memory, operator = TaskContext({n: t.dump() for n, t in memory.tables.items()}), LookupJoinOperator(node)
             operator.open(memory)
         for _, out in operator.process(port, batch):
             kinds = [0] * out.num_rows if out.kinds is None else out.kinds.tolist()

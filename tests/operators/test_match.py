@@ -18,12 +18,13 @@ from planner import bind
 from planner.catalog import Catalog, Table
 from planner.logical import AssignWatermark, LogicalPlan, MatchRecognize, Project, Scan
 from sqlengine.batch import Batch, from_pydict
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.base import Operator
 from sqlengine.operators.match import MatchOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.watermark import WatermarkOperator
-from tests.operators.windows import Chain, Memory, end_of_input, rows
+from tests.operators.windows import Chain, end_of_input, rows
 
 SCHEMA = Schema.of(ts=timestamp(3), k=STRING, v=INT)
 DELAY = 2_000
@@ -67,7 +68,7 @@ def run(sql: str, feed: Sequence[Row], size: int, restart: bool) -> tuple[list[t
         found += chain.push(part)
         if restart:
             held = {name: table.dump() for name, table in chain.context.tables.items()}
-            chain = Chain(operators(sql), Memory(held))
+            chain = Chain(operators(sql), TaskContext(held))
     assert not chain.letters
     (waiting,) = (t for name, t in chain.context.tables.items() if name.endswith("/waiting"))
     return rows(b for b in found if b.num_rows), len(waiting)

@@ -16,12 +16,12 @@ from parser.types import BIGINT, INT, STRING, Schema
 from planner.changelog import Changes
 from planner.logical import Frame, Over, OverCall, SortKey
 from sqlengine.batch import Batch
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.operators import over_runs
 from sqlengine.operators.over_sorted import OverSortedOperator
 from sqlengine.results import rows_of
 from tests.operators.test_joins import Source
 from tests.operators.touched import counted
-from tests.operators.windows import Memory
 
 SCHEMA = Schema.of(id=INT, k=STRING, o=INT, v=INT)
 Row = tuple[object, ...]
@@ -93,7 +93,7 @@ def test_the_rows_are_those_of_the_model(
 ) -> None:
     """Equal rows stand together where they can be taken back, each with a value of its own."""
     operator = OverSortedOperator(node(names, rows, Changes.ALL if retracts else Changes.NONE))
-    memory = Memory()
+    memory = TaskContext()
     held: list[Row] = []
     left: Counter[Row] = Counter()
     with pytest.MonkeyPatch.context() as patch:
@@ -118,14 +118,14 @@ def test_the_rows_are_those_of_the_model(
             assert +left == wanted(held, names, rows)
             if start % 2:
                 operator = OverSortedOperator(node(names, rows, Changes.ALL if retracts else Changes.NONE))
-                memory = Memory({n: t.dump() for n, t in memory.tables.items()})
+                memory = TaskContext({n: t.dump() for n, t in memory.tables.items()})
                 operator.open(memory)
 
 
 def touched(name: str, rows: bool, size: int, orders: Sequence[int]) -> tuple[int, int]:
     """Rows of state for rows of one key that come one at a time, where so many are there; and the rows told."""
     operator = OverSortedOperator(node([name], rows, Changes.NONE))
-    operator.open(Memory())
+    operator.open(TaskContext())
     operator.process(0, batch_of([(0, (n, "a", 10 * n, 9 - n % 7)) for n in range(size)]))
     told = 0
     with counted() as found:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from parser.types import STRING
 from sqlengine.batch import Batch
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.keys import BUCKETS, buckets_of
 from sqlengine.state.store import CheckpointStore, MemoryStore, RocksStore
 from tests.operators.proof import SCHEMA, Chunk, expected, feed, introductions, operators
-from tests.operators.windows import Chain, Memory, end_of_input, rows
+from tests.operators.windows import Chain, end_of_input, rows
 
 Rows = list[tuple[object, ...]]
 
@@ -106,7 +107,7 @@ def live(work: list[list[Batch]], store: CheckpointStore, sink: dict[int, Rows],
     """One life of a process: recovers, repeats what the store has not, goes on until it is killed or done. The sink
     knows each epoch's rows and takes none twice."""
     held = store.load()
-    chain = Chain(operators(), Memory(held.tables if held else {}))
+    chain = Chain(operators(), TaskContext(held.tables if held else {}))
     checkpointer = Checkpointer(store)
     if held is not None:
         checkpointer.adopt(held.position, chain.context.tables)

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 import pytest
 
 from sqlengine.batch import Batch
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import MemoryStore
 from tests.operators.proof import feed
 from tests.operators.proof_rules import Alert, alerts, rules
-from tests.operators.windows import Chain, Memory, rows
+from tests.operators.windows import Chain, rows
 
 CHUNKS = feed(7)
 
@@ -52,7 +53,7 @@ def test_killed_at_every_epoch() -> None:
     for kill in range(len(CHUNKS)):
         held = store.load()
         first = int(str(held.position["epoch"])) + 1 if held else 0
-        operator, checkpointer = Chain(rules(), Memory()), Checkpointer(store)
+        operator, checkpointer = Chain(rules(), TaskContext()), Checkpointer(store)
         for epoch in range(first, kill + 1):
             result = run(operator, [CHUNKS[epoch].batch()])
             assert sink.setdefault(epoch, result) == result

@@ -19,12 +19,13 @@ from planner.logical import LogicalPlan, Scan, Sink
 from planner.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog import kinds_of
 from sqlengine.results import rows_of
 from sqlengine.state.keys import BUCKETS, buckets_of
 from tests.operators.proof import SCHEMA, Chunk, feed, introductions
-from tests.operators.windows import Chain, Memory, end_of_input
+from tests.operators.windows import Chain, end_of_input
 
 TABLE = """CREATE TABLE e (ts TIMESTAMP(3), k STRING, i INT, m DECIMAL(10, 2), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
 WITH ('connector' = 'topic', 'topic' = 'e', 'format' = 'json')"""
@@ -164,7 +165,7 @@ def test_a_restart_behind_every_batch(name: str) -> None:
     held: dict[str, pa.Table] = {}
     output: list[Batch] = []
     for piece in pieces(chunks, 9):
-        chain = Chain(parts.made((*parts.below, *parts.keyed)), Memory(held))
+        chain = Chain(parts.made((*parts.below, *parts.keyed)), TaskContext(held))
         output += chain.push(piece)
         held = {n: t.dump() for n, t in chain.context.tables.items()}
     assert left(output) == in_one_process(name, chunks, 1000)

@@ -24,10 +24,11 @@ from planner.logical import (
 )
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.executors.build_windows import window_operator
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.base import Operator
 from sqlengine.operators.watermark import WatermarkOperator
-from tests.operators.windows import Chain, Memory, aggregate, delayed, end_of_input, rows
+from tests.operators.windows import Chain, aggregate, delayed, end_of_input, rows
 
 SCHEMA = Schema.of(ts=timestamp(3), k=STRING, v=INT)
 DELAY = 2_000
@@ -116,7 +117,7 @@ def run(plan: LogicalPlan, feed: Sequence[Row], size: int, restart: bool) -> tup
         late += chain.context.counters.pop("late_rows", 0)
         if restart:
             held = {name: table.dump() for name, table in chain.context.tables.items()}
-            chain = Chain(operators(plan), Memory(held))
+            chain = Chain(operators(plan), TaskContext(held))
     return rows(b for b in found if b.num_rows), late
 
 

@@ -17,11 +17,11 @@ from planner.changelog import Changes
 from planner.logical import IntervalJoin, JoinKind, TemporalJoin
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.operators.base import Operator
 from sqlengine.operators.interval_join import IntervalJoinOperator
 from sqlengine.operators.temporal_join import TemporalJoinOperator
 from tests.operators.test_joins import Source
-from tests.operators.windows import Memory
 
 ROWTIME = timestamp(3).as_attribute(TimeAttribute.ROWTIME)
 LEFT = Schema.of(id=INT, k=STRING, t=ROWTIME)
@@ -82,12 +82,12 @@ def batches(rows: Sequence[Row], most: int) -> Iterator[tuple[int, Batch]]:
 
 
 def run(make: Callable[[], Operator], rows: Sequence[Row], most: int, restart: int = -1) -> Counter[tuple[object, ...]]:
-    memory, operator = Memory(), make()
+    memory, operator = TaskContext(), make()
     operator.open(memory)
     found: Counter[tuple[object, ...]] = Counter()
     for number, (port, batch) in enumerate(batches(rows, most)):
         if number == restart:
-            memory, operator = Memory({name: t.dump() for name, t in memory.tables.items()}), make()
+            memory, operator = TaskContext({name: t.dump() for name, t in memory.tables.items()}), make()
             operator.open(memory)
         for _, out in operator.process(port, batch):
             found.update(zip(*(c.to_pylist() for c in out.columns), strict=True))

@@ -10,11 +10,12 @@ import pytest
 from parser.types import BIGINT, STRING, Schema, timestamp
 from planner.logical import Tumble, WindowAssign
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, empty, from_pydict
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.watermark import NULL_ROWTIME, WatermarkOperator
 from sqlengine.operators.window_aggregate import WindowAggregateOperator
 from sqlengine.operators.window_assign import WindowAssignOperator
-from tests.operators.windows import Chain, Memory, aggregate, delayed, end_of_input, operators_of, rows, tumbling
+from tests.operators.windows import Chain, aggregate, delayed, end_of_input, operators_of, rows, tumbling
 
 SCHEMA = Schema.of(ts=timestamp(3), k=STRING)
 
@@ -55,7 +56,7 @@ def test_the_slowest_shard_decides_and_a_new_one_takes_nothing_back() -> None:
     assert before(operators.push(batch("c", [25, 50]))) == ([20, 25], 30)
     again = Chain(
         [WatermarkOperator(delayed(SCHEMA, "ts", 0), evaluate)],
-        Memory({name: table.dump() for name, table in operators.context.tables.items()}),
+        TaskContext({name: table.dump() for name, table in operators.context.tables.items()}),
     )
     assert before(again.push(batch("b", [60]))) == ([30], 40)
     (end,) = again.push(end_of_input(SCHEMA))
@@ -102,7 +103,7 @@ def test_a_watermark_waits_for_the_interval_unless_it_is_that_much_ahead() -> No
     assert at(1_060, 220) == ([210], 210, 1_160)
     assert at(1_090, 230) == ([210], 210, 1_160)
     again = WatermarkOperator(operator._node, evaluate)
-    Chain([again], Memory({name: table.dump() for name, table in operators.context.tables.items()}))
+    Chain([again], TaskContext({name: table.dump() for name, table in operators.context.tables.items()}))
     assert again.timer() == 1_160, "a restart takes up what waits"
     assert at(1_160) == ([], 230, None), "the tick that was asked for"
     assert at(1_170, 235) == ([230], 230, 1_270)

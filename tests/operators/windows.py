@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,32 +13,15 @@ from planner.catalog import Watermark
 from planner.logical import AggregateCall, AssignWatermark, LogicalPlan, Tumble, Values, WindowAggregate, WindowAssign
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
+from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.base import ERROR_PORT, Operator
 from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.operators.window_aggregate import WindowAggregateOperator
 from sqlengine.operators.window_assign import WindowAssignOperator
-from sqlengine.state.table import KeyedTable
 from udf.aggregates import bind_aggregate
 
 TUMBLE_FOLDER = Path(__file__).parent / "tumble"
-
-
-@dataclass
-class Memory:
-    """A context whose tables are in this object, filled from `restored` by name."""
-
-    restored: Mapping[str, pa.Table] = field(default_factory=dict)
-    tables: dict[str, KeyedTable] = field(default_factory=dict)
-    counters: Counter[str] = field(default_factory=Counter)
-    prefix: str = ""
-
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
-        full = self.prefix + name
-        self.tables[full] = table = KeyedTable(full, keys, values, exchange)
-        if full in self.restored:
-            table.load(self.restored[full])
-        return table
 
 
 def delayed(schema: Schema, column: str, delay_ms: int) -> AssignWatermark:
@@ -68,7 +50,7 @@ class Chain:
     """Operators one behind the other, in one process."""
 
     operators: Sequence[Operator]
-    context: Memory = field(default_factory=Memory)
+    context: TaskContext = field(default_factory=TaskContext)
     letters: list[Batch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
