@@ -8,6 +8,7 @@ from itertools import islice
 
 from flask import Blueprint, Response, jsonify, request
 
+from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import Letter, Wanted
 from sqlengine.engine.replaying import MOST, Replayed
@@ -34,21 +35,21 @@ def letters_blueprint(engine: Engine) -> Blueprint:
     @blueprint.post("/jobs/<name>/dead-letters/replay")
     def replay(name: str) -> Response:
         """JSON {"ids": [1, 2]} or nothing for all; at most ?limit=. Gives their records to the job again, once each."""
-        done = engine.replay(name, _ids(), _number("limit", MOST))
+        done = engine.replay(name, _ids(), whole_number("limit", MOST))
         return jsonify(replayed_json(name, done))
 
     return blueprint
 
 
 def _page(engine: Engine, job: str | None) -> Response:
-    limit = max(1, min(_number("limit", _PAGE), MOST))
-    wanted = Wanted(job, _tables(engine, job), request.args.get("table"), _number("since", 0))
+    limit = max(1, min(whole_number("limit", _PAGE), MOST))
+    wanted = Wanted(job, _tables(engine, job), request.args.get("table"), whole_number("since", 0))
     if "after" in request.args:
-        letters = list(islice(engine.letters.read(wanted, _number("after", -1)), limit))
+        letters = list(islice(engine.letters.read(wanted, whole_number("after", -1)), limit))
     else:
         letters = engine.letters.last(wanted, limit)
     bodies = [letter_json(engine, letter) for letter in letters]
-    return jsonify({"letters": bodies, "next": letters[-1].id if letters else _number("after", -1)})
+    return jsonify({"letters": bodies, "next": letters[-1].id if letters else whole_number("after", -1)})
 
 
 def _tables(engine: Engine, job: str | None) -> tuple[str, ...]:
@@ -82,11 +83,3 @@ def _ids() -> list[int] | None:
     if ids is not None and not (isinstance(ids, list) and all(type(i) is int for i in ids)):
         raise BadRequest("'ids' must be a list of whole numbers", hint='send {"ids": [1, 2]}')
     return ids
-
-
-def _number(name: str, default: int) -> int:
-    text = request.args.get(name, str(default))
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f"'{name}' must be a whole number", detail=f"it is '{text[:60]}'") from None

@@ -7,6 +7,7 @@ from msgspec import to_builtins
 
 from sqlengine.api.jobs import body_text, outcome_json
 from sqlengine.api.problems import describe
+from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
 from sqlengine.engine.state_views import OperationView
 from sqlengine.executors.savepoint_files import Savepoint
@@ -50,7 +51,7 @@ def state_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/jobs/<name>/state/<int:operation>")
     def rows(name: str, operation: int) -> Response:
         """The rows of an operation's tables, by its number; ?limit= of each."""
-        limit = max(0, min(int(request.args.get("limit", _ROWS)), MOST))
+        limit = max(0, min(whole_number("limit", _ROWS), MOST))
         tables = [
             {"name": t.name, "columns": t.columns, "rows": t.rows, "total": t.total}
             for t in engine.state.rows(name, operation, limit)

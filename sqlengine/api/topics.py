@@ -9,6 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 from planner.logical import Scan, Sink
 from sqlengine import topic_access, topic_details
 from sqlengine.api.broker import client_name
+from sqlengine.api.queries import whole_number
 from sqlengine.broker.quota import Rates
 from sqlengine.engine import Engine
 from sqlengine.topic_access import BadRequest
@@ -60,7 +61,7 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
             broker,
             name,
             request.get_data(cache=False),
-            shard=_number("shard", 0),
+            shard=whole_number("shard", 0),
             key=request.args.get("key"),
             now_ms=engine.now_ms(),
         )
@@ -73,9 +74,9 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
         found = topic_access.read_records(
             broker,
             name,
-            shard=_number("shard", 0),
+            shard=whole_number("shard", 0),
             offset=request.args.get("offset", "earliest"),
-            limit=_number("limit", 100),
+            limit=whole_number("limit", 100),
             wait_s=_seconds("wait"),
             key=request.args.get("key"),
         )
@@ -120,14 +121,6 @@ def _json() -> object:
         return json.loads(request.get_data(cache=False))
     except (ValueError, RecursionError) as error:
         raise BadRequest("the body is not JSON", detail=str(error)) from None
-
-
-def _number(name: str, default: int) -> int:
-    text = request.args.get(name, str(default))
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f"'{name}' must be a whole number", detail=f"it is '{text[:60]}'") from None
 
 
 def _seconds(name: str) -> float:

@@ -128,6 +128,7 @@ BODIES: dict[str, tuple[str, str, Any]] = {
     "a negative offset": ("GET", "/api/v1/topics/events/records?offset=-1", b""),
     "a huge offset": ("GET", f"/api/v1/topics/events/records?offset={10**30}", b""),
     "an offset that is no number": ("GET", "/api/v1/topics/events/records?offset=1e3", b""),
+    "no number of rows": ("GET", "/api/v1/jobs/all/state/1?limit=x", b""),
     "a negative limit": ("GET", "/api/v1/topics/events/records?limit=-1", b""),
     "an endless wait": ("GET", "/api/v1/topics/events/records?wait=inf", b""),
     "a wait that is no number": ("GET", "/api/v1/topics/events/records?wait=nan", b""),

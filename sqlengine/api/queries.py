@@ -1,0 +1,16 @@
+"""What stands behind the ? of a request."""
+
+from __future__ import annotations
+
+from flask import request
+
+from sqlengine.topic_access import BadRequest
+
+
+def whole_number(name: str, default: int) -> int:
+    """BadRequest for anything else."""
+    text = request.args.get(name, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequest(f"'{name}' must be a whole number", detail=f"it is '{text[:60]}'") from None
