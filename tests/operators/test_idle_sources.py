@@ -6,17 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog import Catalog
-from planner.merge import Graph, merge
-from planner.settings import MINI_BATCH, SOURCE_IDLE
-from sqlengine.connectors.base import Environment
-from sqlengine.connectors.memory_tables import Memory
-from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.runner import GraphRunner
-from sqlengine.jobs.planning import JobText, plan_job
-from sqlengine.results import rows_of
-from tests.operators.test_window_ticks import T0, Log
+from planner.settings import SOURCE_IDLE
+from tests.operators.running import Running
 
 TABLES = """
 CREATE TABLE a (k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
@@ -29,33 +20,20 @@ WINDOWS = "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE {name}, DESCRIP
 FIRST = ["2024-05-01T10:00", 2]
 
 
-class Running:
-    """One job over files that grow, whose clock is set by hand."""
+class OverFiles(Running):
+    """A job over files that grow."""
 
     def __init__(self, folder: Path, query: str, option: str = "", settings: dict[str, str] | None = None) -> None:
-        self.folder, self.now, self.memory = folder, T0, Memory()
+        self.folder = folder
         for name in ("a/1", "a/2", "b/1"):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).touch()
-        environment = Environment(None, lambda: self.now, "job", memory=self.memory)
-        self.runner = GraphRunner(
-            "g", EmbeddedExecutor(OperatorFactory()), environment, Log(), None, None, lambda owner: True
-        )
         text = f"{TABLES.format(folder=folder, option=option)} INSERT INTO o {query};"
-        job = plan_job(JobText("job", text), Catalog(), {MINI_BATCH: "false", **(settings or {})})
-        self.runner.apply(self.runner.prepare(merge(Graph(), {"job": job.sinks}), {"job": 1}))
+        super().__init__(text, settings=settings)
 
     def say(self, file: str, *seconds: int) -> None:
         with (self.folder / file).open("a") as out:
             out.writelines(f'{{"k": "x", "ts": "2024-05-01 10:00:{s:02}"}}\n' for s in seconds)
-
-    def after(self, ms: int) -> list[list[object]]:
-        """All rows that have come out at `ms` behind the beginning."""
-        self.now = T0 + ms
-        while self.runner.step():
-            pass
-        held = self.memory.table("o").rows
-        return [] if held is None else sorted(row for _, row in rows_of(held))
 
 
 IDLE = ", 'scan.watermark.idle-timeout' = '5 s'"
@@ -63,7 +41,7 @@ IDLE = ", 'scan.watermark.idle-timeout' = '5 s'"
 
 @pytest.mark.parametrize(("option", "settings"), [(IDLE, {}), ("", {SOURCE_IDLE: "5 s"})])
 def test_a_silent_shard_is_not_waited_for(option: str, settings: dict[str, str], tmp_path: Path) -> None:
-    job = Running(tmp_path, WINDOWS.format(name="a"), option, settings)
+    job = OverFiles(tmp_path, WINDOWS.format(name="a"), option, settings)
     assert job.after(1_000) == []
     job.say("a/1", 1, 2, 15)
     assert job.after(2_000) == [], "the other file may still have rows of that time"
@@ -74,7 +52,7 @@ def test_a_silent_shard_is_not_waited_for(option: str, settings: dict[str, str],
 
 
 def test_without_a_time_out_it_is(tmp_path: Path) -> None:
-    job = Running(tmp_path, WINDOWS.format(name="a"))
+    job = OverFiles(tmp_path, WINDOWS.format(name="a"))
     job.say("a/1", 1, 2, 15)
     assert job.after(3_600_000) == []
     job.say("a/2", 11)
@@ -83,7 +61,7 @@ def test_without_a_time_out_it_is(tmp_path: Path) -> None:
 
 def test_an_input_that_is_silent_as_a_whole_is_not_waited_for(tmp_path: Path) -> None:
     both = WINDOWS.format(name="c")
-    job = Running(tmp_path, f"WITH c AS (SELECT k, ts FROM a UNION ALL SELECT k, ts FROM b) {both}", IDLE)
+    job = OverFiles(tmp_path, f"WITH c AS (SELECT k, ts FROM a UNION ALL SELECT k, ts FROM b) {both}", IDLE)
     job.say("a/1", 1, 15)
     job.say("a/2", 2, 16)
     assert job.after(4_000) == []

@@ -1,0 +1,54 @@
+"""A job of its own in a graph whose clock is set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from planner.catalog import Catalog
+from planner.merge import Graph, merge
+from planner.settings import MINI_BATCH
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.memory_tables import Memory
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.epochs import EpochRecord
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.jobs.planning import JobText, plan_job
+from sqlengine.results import rows_of
+
+T0 = 1_700_000_000_000  # a multiple of 10 s
+
+
+@dataclass
+class Log:
+    whole: ClassVar[bool] = True
+    records: list[EpochRecord] = field(default_factory=list)
+
+    def append(self, record: EpochRecord) -> int:
+        self.records.append(record)
+        return len(self.records)
+
+    def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
+        return iter([(i + 1, r) for i, r in enumerate(self.records)][offset:])
+
+
+class Running:
+    """What the job writes goes to table o, which is in memory."""
+
+    def __init__(self, text: str, memory: Memory | None = None, settings: Mapping[str, str] | None = None) -> None:
+        self.now, self.memory, self.log = T0, memory or Memory(), Log()
+        environment = Environment(None, lambda: self.now, "job", memory=self.memory)
+        executor = EmbeddedExecutor(OperatorFactory())
+        self.runner = GraphRunner("g", executor, environment, self.log, None, None, lambda owner: True)
+        job = plan_job(JobText("job", text), Catalog(), {MINI_BATCH: "false", **(settings or {})})
+        self.runner.apply(self.runner.prepare(merge(Graph(), {"job": job.sinks}), {"job": 1}))
+
+    def after(self, ms: int) -> list[list[object]]:
+        """All rows that have come out at `ms` behind the beginning."""
+        self.now = T0 + ms
+        while self.runner.step():
+            pass
+        held = self.memory.table("o").rows
+        return [] if held is None else sorted(row for _, row in rows_of(held))
