@@ -1,4 +1,5 @@
-"""When what is written is forced to disk, and where checkpoints are. Apart from what writes, since the command line names it before it loads that."""
+"""When what is written is forced to disk, and where checkpoints are. Apart from what writes, since the command line names
+it before it loads that."""
 
 from __future__ import annotations
 

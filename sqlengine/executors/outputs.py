@@ -82,7 +82,7 @@ class Outputs:
         self.fatal: list[RowsFailed] = []
         self.blocked: dict[str, TryAgain] = {}
         self._uncommitted: dict[str, Sink] = {}
-        self._batches: dict[str, list[Batch]] = {}  # what is not committed
+        self._batches: dict[str, list[Batch]] = {}  # what is not committed to tables: it may go with its job
         self._epochs: dict[str, int] = {}  # of what a sink had no space for
         self._rolling: dict[str, Rolling] = {}
         self.answers = answers
@@ -190,7 +190,8 @@ class Outputs:
             self.refused[name] = error
             return
         self._uncommitted[name] = target
-        self._batches.setdefault(name, []).append(batch)
+        if name in self._sinks and self._sinks[name].sink.table is not None:
+            self._batches.setdefault(name, []).append(batch)
 
     def set_aside(self, errors: Output) -> None:
         """Rows in error become dead letters; those for which jobs fail are kept in `fatal`."""
