@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import BIGINT, DOUBLE, DataType, Root, TimeAttribute
-from planner.binder import pool
+from parser.types import BIGINT, DOUBLE, INT, DataType, Root, TimeAttribute
+from planner.binder import literals, pool
 from planner.binder.calls import function_call, time_kept
 from planner.binder.casts import implicit_cast
 from planner.binder.over_moments import MOMENTS
@@ -173,14 +173,18 @@ class OverCalls:
     def _neighbour(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
         _takes(call, name, 1, 3)
         value, *more = [bind(e) for e in call.expressions]
-        offset = _constant(more[0], call) if more else 1
+        given = folded(more[0]) if more else None
+        fixed = given is None or isinstance(given, Literal)
+        constants = (_constant(given, call) if given is not None else 1,) if fixed else ()
         kind = value.type.as_attribute(TimeAttribute.NONE)
-        if len(more) < 2:
-            shown = kind.made_from(value.type).with_nullable(True)
-            return OverCall(fresh, name, (self._read(value),), shown, kind, (offset,))
-        default = implicit_cast(more[1], kind, call)
-        arguments = (self._read(value), self._read(default))
-        return OverCall(fresh, name, arguments, kind.with_nullable(default.type.nullable), kind, (offset,))
+        shown, arguments = kind.made_from(value.type).with_nullable(True), [self._read(value)]
+        if len(more) == 2:
+            default = implicit_cast(more[1], kind, call)
+            shown = kind.with_nullable(default.type.nullable)
+            arguments.append(self._read(default))
+        if not fixed:
+            arguments.append(self._read(_varying(name, more[0], call)))
+        return OverCall(fresh, name, tuple(arguments), shown, kind, constants)
 
     def _aggregate(self, call: exp.Expression, name: str, value: Scalar, window: _Window) -> OverCall:
         kind = value.type.as_attribute(TimeAttribute.NONE)
@@ -277,6 +281,16 @@ def _constant(value: Scalar, node: exp.Expression) -> int:
     if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < 0:
         raise PlanError("a whole number is expected here", position=position_of(node))
     return value.value
+
+
+def _varying(name: str, offset: Scalar, node: exp.Expression) -> Scalar:
+    """An offset that each row gives; one that is NULL or negative is an error."""
+    if offset.type.root not in (Root.TINYINT, Root.SMALLINT, Root.INT):
+        raise PlanError(f"the offset of {name} is an INT, not {offset.type.plain}", position=position_of(node))
+    offset, nothing = implicit_cast(offset, INT, node), literals.null(INT)
+    counts = function_call(">=", (offset, Literal(0, INT.with_nullable(False))), node)
+    held = function_call("CASE", (counts, offset, nothing), node)
+    return function_call("CHECK NOT NULL", (held, literals.text(f"the offset of {name}")), node)
 
 
 def with_aliases(condition: exp.Expression, node: exp.Select, scope: Scope) -> exp.Expression:

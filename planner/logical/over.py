@@ -33,7 +33,7 @@ class Frame:
 @dataclass(frozen=True)
 class OverCall:
     """One function over the frame. `arguments` are the input's columns that it reads, `constants` what stands as a literal
-    in the text (the offset of LAG, the N of NTILE); `name` and `type` are those of the result column."""
+    in the text (the offset of LAG, the N of NTILE; an offset that is none is the last argument); `name` and `type` are those of the result column."""
 
     name: str
     function: str

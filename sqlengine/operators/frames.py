@@ -82,17 +82,42 @@ def number(function: str, rows: Ordered) -> pa.Array:
     return pa.array(found)
 
 
-def neighbour(call: OverCall, rows: Ordered, values: Sequence[pa.Array], places: IntArray | None = None) -> pa.Array:
+def neighbour(
+    call: OverCall,
+    rows: Ordered,
+    values: Sequence[pa.Array],
+    places: IntArray | None = None,
+    known: IntArray | None = None,
+) -> pa.Array:
     """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is no such row,
-    or where the result may not be NULL. `places`: the row from which each row counts, where that is another one."""
+    or where the result may not be NULL. `places`: the row from which each row counts, where that is another one. `known`:
+    how far back rows are known, where that is not the whole partition."""
     own = np.arange(len(rows)) if places is None else places
-    at = own + (call.constants[0] if call.function == "LEAD" else -call.constants[0])
+    offset = call.constants[0] if call.constants else offsets(values)[own]
+    at = own + (offset if call.function == "LEAD" else -offset)
     there = (at >= rows.partition) & (at <= last_rows(rows))
+    if known is not None:
+        there &= known[own] > offset
     found = values[0].take(pa.array(np.where(there, at, 0), mask=~there))
-    if len(values) == 1:
+    if len(values) + len(call.constants) == 2:
         return found
     default = values[1].cast(found.type)
     return pc.if_else(there, found, default) if call.type.nullable else pc.coalesce(found, default)
+
+
+def offsets(values: Sequence[pa.Array]) -> IntArray:
+    """Those of LAG and LEAD that are no literal."""
+    found: IntArray = values[-1].to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def known_rows(offset: IntArray, rows: Ordered) -> IntArray:
+    """How many rows, itself the first, LAG with varying offsets knows at each row: as in Flink one that is farther back
+    than an offset is forgotten for good."""
+    found: list[int] = []
+    for i, (start, reach) in enumerate(zip(rows.partition.tolist(), offset.tolist(), strict=True)):
+        found.append(min(found[-1] + 1 if i > start else 1, reach + 1))
+    return np.array(found, np.int64)
 
 
 def bound_of(call: OverCall, moves: bool = False) -> Aggregate:

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from planner.logical import Over, OverCall
+from planner.logical import Over
 from sqlengine.batch import MAX_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.frames import NUMBERING, Ordered, aggregate, in_order, neighbour
+from sqlengine.operators.frames import NUMBERING, Ordered, aggregate, in_order, known_rows, neighbour, offsets
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.over_forgetting import Forgetting
 from sqlengine.operators.over_totals import Totals
@@ -218,12 +218,16 @@ class OverOperator:
         rows = in_order(all_keys[at], [all_times] if self._peers else [np.arange(len(at))])
         new = np.flatnonzero(at >= len(held))
         found = self._framed_values(keys, rows, all_times, together, new)
+        lasts = np.flatnonzero(np.append(np.diff(rows.partition) != 0, True))
+        reach = np.zeros(len(lasts), np.int64)
         for call in self._lags:
             values = [together[a] for a in call.arguments]
+            known = None if call.constants else known_rows(offsets(values), rows)
             # Flink counts from the last row of those of one time.
-            found[call.name] = neighbour(call, rows, values, rows.last_peer).take(pa.array(new))
+            found[call.name] = neighbour(call, rows, values, rows.last_peer, known).take(pa.array(new))
+            reach = np.maximum(reach, call.constants[0] if known is None else known[lasts])
         frame.put(key, [], [pa.array(times), *(columns[n] for n in names)], count)
-        self._forget(key, firsts)
+        self._forget(key, firsts, reach)
         return found
 
     def _framed_values(
@@ -242,20 +246,15 @@ class OverOperator:
         found = {c.name: aggregate(c, v, low[new], high[new], moves=True) for c, v in values}
         return found | self._sums.after(keys, rows, (low, high), new, columns)
 
-    def _forget(self, key: Sequence[pa.Array], firsts: IntArray) -> None:
-        """Drops the rows that no frame sees any more."""
+    def _forget(self, key: Sequence[pa.Array], firsts: IntArray, reach: IntArray) -> None:
+        """Drops the rows that no frame sees any more; `reach`: how many rows LAG looks back from the last of each key."""
         frame = self._frame
-        rows = max(
-            [
-                (self._node.frame.preceding or 0) + bool(self._sums.calls)
-                if self._framed and self._node.frame.is_rows
-                else 0,
-                *map(_offset, self._lags),
-            ]
-        )
+        framed = self._framed and self._node.frame.is_rows
+        least = (self._node.frame.preceding or 0) + bool(self._sums.calls) if framed else 0
         at = pa.array(firsts)
         gone = []
-        for group in frame.groups([c.take(at) for c in key], len(firsts)).tolist():
+        groups = frame.groups([c.take(at) for c in key], len(firsts)).tolist()
+        for group, rows in zip(groups, np.maximum(reach, least).tolist(), strict=True):
             slots = frame.slots(group)
             old = slots[: max(len(slots) - rows, 0)]
             if self._framed and not self._node.frame.is_rows:
@@ -264,10 +263,6 @@ class OverOperator:
                 old = old[times < last - (self._node.frame.preceding or 0)]
             gone.append(old)
         frame.drop(np.concatenate(gone))
-
-
-def _offset(call: OverCall) -> int:
-    return call.constants[0]
 
 
 def _since(rows: Ordered, times: IntArray, reach: int) -> IntArray:
