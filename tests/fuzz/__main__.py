@@ -10,6 +10,7 @@ from random import Random
 
 import click
 
+from tests.fuzz.answers import Answers
 from tests.fuzz.compare import Flink, Verdict, compared, real_flink
 from tests.fuzz.data import Table, tables
 from tests.fuzz.grammar import OPERATORS, TOGETHER, Query, queries
@@ -30,6 +31,7 @@ from tests.support import oracle_missing
 @click.option("--settings", default="", help="SET statements, each with its semicolon.")
 @click.option("--batch", is_flag=True, help="In batch mode.")
 @click.option("--tally", type=click.Path(path_type=Path), help="A file that adds up the histogram over runs.")
+@click.option("--answers", type=click.Path(path_type=Path), help="A file that keeps what Flink says for other runs.")
 def main(
     seed: int,
     count: int,
@@ -40,6 +42,7 @@ def main(
     settings: str,
     batch: bool,
     tally: Path | None,
+    answers: Path | None,
 ) -> None:
     """Random queries over random tables, compared with a real Flink."""
     reason = oracle_missing()
@@ -47,7 +50,7 @@ def main(
         raise click.ClickException(reason)
     wanted, counted, differences = kinds.split(","), Tally(tally), 0
     with real_flink() as oracle:
-        flink = Flink(oracle, settings, batch)
+        flink = Flink(oracle, settings, batch, Answers(answers))
         for part, numbers in _parts(first, first + count):
             held = tables(Random(f"tables/{seed * 1000 + part}"))
             made = queries(seed * 1000 + part, held, numbers, only, batch)
@@ -68,7 +71,7 @@ def main(
 
 def _settled(flink: Flink, held: list[Table], query: Query, found: Verdict) -> Verdict:
     """A difference is asked for once more: of several inputs Flink's answers may vary."""
-    if not found.differs or compared(flink, held, [query])[0].differs:
+    if not found.differs or compared(flink, held, [query], again=True)[0].differs:
         return found
     return replace(found, kind="varies")
 

@@ -7,19 +7,21 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sqlengine.script import open_runner
 from sqlengine.session import Session
 from tests.fuzz import known
+from tests.fuzz.answers import Answers, question
 from tests.fuzz.data import Table
 from tests.fuzz.grammar import Query
 from tests.sql.golden import Answer, Collected, left_in_the_end
 from tests.support import load_oracle
 
 _INVALID = "SQL validation failed"
+AT_ONCE = 8  # statements of a script
 FIRST = "SET 'pipeline.auto-watermark-interval' = '0';\n"
 
 
@@ -41,16 +43,41 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Flink:
-    """A real Flink (of `real_flink`), the SET statements that both get, and whether both read all before they answer."""
+    """A real Flink (of `real_flink`), the SET statements that both get, whether both read all before they answer, and what
+    it has answered before."""
 
     oracle: Any
     settings: str = ""
     batch: bool = False
+    answers: Answers = field(default_factory=Answers)
 
     @property
     def first(self) -> str:
         """What every script begins with."""
         return ("SET 'execution.runtime-mode' = 'batch';\n" if self.batch else "") + FIRST + self.settings
+
+    def script(self, tables: Sequence[Table], folder: Path, statements: Sequence[str], own: bool) -> str:
+        """The tables and then the statements, for Flink (`own`) or for us."""
+        parts = (*(t.ddl(folder, own) for t in tables), *statements)
+        return self.first + "".join(f"{s};\n" for s in parts)
+
+    def numbers(self, tables: Sequence[Table], statements: Sequence[str]) -> range:
+        """Those of the statements in the script."""
+        before = self.first.count(";") + len(tables)
+        return range(before, before + len(statements))
+
+    def ask(self, tables: Sequence[Table], folder: Path, statements: Sequence[str], again: bool = False) -> list[Answer]:
+        """What it says to each statement; `again`: also where it has said so before."""
+        known = {s: question(self.first, tables, s) for s in statements}
+        new = [s for s, q in known.items() if again or q not in self.answers.held]
+        for start in range(0, len(new), AT_ONCE):  # others ask between
+            part = new[start : start + AT_ONCE]
+            script = self.script(tables, folder, part, own=True)
+            events = self.oracle.run(script, "batch" if self.batch else "streaming", keep_going=True)
+            found = _answers(events)
+            for number, statement in zip(self.numbers(tables, part), part, strict=True):
+                self.answers.add(known[statement], found.get(number, ["no answer"]))
+        return [self.answers.held[known[s]] for s in statements]
 
 
 @contextmanager
@@ -59,7 +86,7 @@ def real_flink() -> Iterator[Any]:
         yield flink
 
 
-def compared(flink: Flink, tables: Sequence[Table], queries: Sequence[Query]) -> list[Verdict]:
+def compared(flink: Flink, tables: Sequence[Table], queries: Sequence[Query], again: bool = False) -> list[Verdict]:
     """A verdict on each query."""
     statements = [q.sql for q in queries]
     with tempfile.TemporaryDirectory() as name:
@@ -67,18 +94,11 @@ def compared(flink: Flink, tables: Sequence[Table], queries: Sequence[Query]) ->
         (folder / "data").mkdir()
         for table in tables:
             table.write(folder / "data")
-        scripts = [
-            flink.first + "".join(f"{s};\n" for s in (*(t.ddl(folder / "data", own) for t in tables), *statements))
-            for own in (True, False)
-        ]
-        before = flink.first.count(";") + len(tables)
-        mode = "batch" if flink.batch else "streaming"
         with ThreadPoolExecutor(1) as beside:
-            asked = beside.submit(lambda: _answers(flink.oracle.run(scripts[0], mode, keep_going=True, timeout_s=60)))
-            ours = _answers(our_events(scripts[1], folder))
+            asked = beside.submit(flink.ask, tables, folder / "data", statements, again)
+            ours = _answers(our_events(flink.script(tables, folder / "data", statements, own=False), folder))
             theirs = asked.result()
-    numbers = range(before, before + len(statements))
-    pairs = [(ours.get(n, ["no answer"]), theirs.get(n, ["no answer"])) for n in numbers]
+    pairs = zip([ours.get(n, ["no answer"]) for n in flink.numbers(tables, statements)], theirs, strict=True)
     return [verdict(o, t, q) for (o, t), q in zip(pairs, queries, strict=True)]
 
 
