@@ -16,7 +16,7 @@ from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Scalar
 
 # What these give for one row is its value. Flink counts even where there is one row only.
-_GIVE_IT = frozenset({"MIN", "MAX", "SUM"})
+_GIVE_IT = frozenset({"MIN", "MAX", "SUM", "SUM DISTINCT"})
 
 
 def remove_aggregates(plan: LogicalPlan) -> LogicalPlan:

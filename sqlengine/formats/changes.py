@@ -220,7 +220,8 @@ def skips_nulls(options: Mapping[str, str]) -> bool:
 
 
 def _passed_on(options: Mapping[str, str]) -> dict[str, str]:
-    return {k: v for k, v in options.items() if k in _PASSED_ON}
+    """And Flink reads the rows of change data without its streaming parser."""
+    return {**{k: v for k, v in options.items() if k in _PASSED_ON}, "decode.json-parser.enabled": "false"}
 
 
 def with_old(row: bytes, old: bytes) -> bytes:

@@ -100,7 +100,7 @@ class JsonDecoder:
         self._rules = rules
         self._sieve = Sieve(schema, rules)
         self._fixed = frozenset(c.name for c in schema if rules.required or not can_read(c.type))
-        self._alone = None if self._fixed else FastReader(schema, rules.standard)
+        self._alone = None if self._fixed else FastReader(schema, rules)
         self._learned: dict[str, int] = {}
         self._splits: dict[frozenset[str], _Split] = {}
 
@@ -187,7 +187,7 @@ class JsonDecoder:
             slow_schema = Schema(tuple(c for c in self._schema if c.name in slow))
             names = fast_schema.names + slow_schema.names
             self._splits[slow] = _Split(
-                FastReader(fast_schema, self._rules.standard),
+                FastReader(fast_schema, self._rules),
                 Sieve(slow_schema, self._rules) if slow else None,
                 tuple(names.index(c.name) for c in self._schema),
             )

@@ -19,6 +19,7 @@ from parser.types import DataType, Root, Schema
 from sqlengine.formats import times
 from sqlengine.formats.java import base64
 from sqlengine.formats.json_sieve import are_objects, is_object
+from sqlengine.formats.json_values import Rules
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -57,8 +58,8 @@ def can_read(kind: DataType) -> bool:
 class FastReader:
     """Reads the columns of `schema`, which holds types that `can_read` only."""
 
-    def __init__(self, schema: Schema, standard: str) -> None:
-        self._readings = [_reading(c.type, standard) for c in schema]
+    def __init__(self, schema: Schema, rules: Rules) -> None:
+        self._readings = [_reading(c.type, rules) for c in schema]
         self._names = schema.names
         self._arrow = pa.schema([pa.field(c.name, r.arrow) for c, r in zip(schema, self._readings, strict=True)])
 
@@ -260,7 +261,10 @@ _SIMPLE: dict[Root, Callable[[DataType], _Reading]] = {
 }
 
 
-def _reading(kind: DataType, standard: str) -> _Reading:
+def _reading(kind: DataType, rules: Rules) -> _Reading:
     if kind.is_timestamp:
-        return _Reading(pa.string(), _timestamps(kind, standard))
+        return _Reading(pa.string(), _timestamps(kind, rules.standard))
+    if kind.root in (Root.FLOAT, Root.DOUBLE) and rules.unsigned_zero:
+        finish = _finite(kind.arrow)
+        return _Reading(pa.float64(), lambda column: finish(pc.add(column, 0.0)))
     return _SIMPLE[kind.root](kind)

@@ -39,13 +39,18 @@ class Rules:
     """What the format's options change: `standard` of timestamps, whether bad values inside arrays, maps and rows are
     NULL, whether rows must have all their fields, and whether a number for a STRING is written anew, as Flink does
     without its streaming parser (1.50 is then 1.5). `decimals`: the table has a DECIMAL, and then numbers that are
-    written anew are no doubles (1e2 is 1E+2 and not 100.0)."""
+    written anew, or have been read that way, are no doubles (1e2 is 1E+2 and not 100.0, -0.0 is 0.0)."""
 
     standard: str = times.SQL
     lenient: bool = False
     required: bool = False
     rewritten: bool = False
     decimals: bool = False
+
+    @property
+    def unsigned_zero(self) -> bool:
+        """Whether -0.0 is read as 0.0."""
+        return self.rewritten and self.decimals
 
 
 def holds_decimal(kind: DataType) -> bool:
@@ -158,7 +163,7 @@ def _boolean(kind: DataType, rules: Rules) -> Convert:
 def _floating(kind: DataType, rules: Rules) -> Convert:
     def convert(raw: bytes) -> float:
         if raw[0] in b"-0123456789":
-            return float(raw)
+            return float(raw) + 0.0 if rules.unsigned_zero else float(raw)
         if raw[0] != 0x22:
             raise quoted(raw, kind)
         value = java_float(_text.decode(raw))

@@ -13,6 +13,7 @@ import click
 from tests.fuzz.answers import Answers
 from tests.fuzz.compare import Flink, Verdict, compared, real_flink
 from tests.fuzz.data import Table, tables
+from tests.fuzz.data import settings as part_settings
 from tests.fuzz.grammar import OPERATORS, TOGETHER, Query, queries
 from tests.fuzz.shrink import shrunk
 from tests.fuzz.tally import Tally
@@ -50,12 +51,14 @@ def main(
         raise click.ClickException(reason)
     wanted, counted, differences = kinds.split(","), Tally(tally), 0
     with real_flink() as oracle:
-        flink = Flink(oracle, settings, batch, Answers(answers))
+        flink = Flink(oracle, batch=batch, answers=Answers(answers))
         for part, numbers in _parts(first, first + count):
-            held = tables(Random(f"tables/{seed * 1000 + part}"))
-            made = queries(seed * 1000 + part, held, numbers, only, batch)
-            for number, query, first_verdict in zip(numbers, made, compared(flink, held, made), strict=True):
-                verdict = _settled(flink, held, query, first_verdict)
+            own = seed * 1000 + part
+            held = tables(Random(f"tables/{own}"))
+            asked = replace(flink, settings=settings + part_settings(Random(f"settings/{own}")))
+            made = queries(own, held, numbers, only, batch)
+            for number, query, first_verdict in zip(numbers, made, compared(asked, held, made), strict=True):
+                verdict = _settled(asked, held, query, first_verdict)
                 counted.add(query, verdict)
                 if verdict.kind in wanted:
                     place = f"--seed {seed} --first {part * TOGETHER + number} --queries 1"
@@ -63,7 +66,7 @@ def main(
                     _show(verdict)
                     differences += 1
                     if verdict.differs and differences <= shrinks:
-                        _shrink(flink, held, query, verdict)
+                        _shrink(asked, held, query, verdict)
             counted.keep()
     click.echo("\n" + "\n".join(counted.lines()))
     sys.exit(differences > 0)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.fuzz.forms import TYPES
+
 START = datetime(2024, 5, 1, 10, 0, 0)
 STRINGS = ("a", "b", "c", "", "A", "ab", "é", " x")
-DECIMALS = ("0.00", "1.50", "-2.25", "10.00", "1.5", "999.99")
-DOUBLES = (0.0, -0.0, 0.5, 1.5, -2.25, 4.0)  # sums of these are exact, in whatever order
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its name and the family of its type: INT, BIGINT, DECIMAL, DOUBLE, STRING, BOOLEAN, TIMESTAMP, DATE,
-    ARRAY (of INT), ROW (of a INT, b STRING). `nulls`: a row of its table has NULL there."""
+    """A column by its name and the family of its type: one of `forms.TYPES`. `nulls`: a row of its table has NULL there."""
 
     name: str
     kind: str
@@ -31,7 +30,8 @@ class Table:
     """A table in a file. `late`: some of its rows are behind its watermark. `form`: json (rows), versions (rows, with a
     primary key), changes (a change of the row with the key `id` each; one with `gone` takes it away), look-up (for joins
     by processing time only), newest (a view: the last row of each `k` of the table `of`). `time`: what its time attribute
-    is: a column, one computed of a text, or one with which the watermark goes on in some rows only."""
+    is: a column, one computed of a text, or one with which the watermark goes on in some rows only; `zoned`: it is a
+    TIMESTAMP_LTZ. `told`: the format of changes."""
 
     name: str
     columns: tuple[Column, ...]
@@ -41,6 +41,8 @@ class Table:
     form: str = "json"
     of: str = ""
     time: str = "column"
+    zoned: bool = False
+    told: str = "debezium-json"
 
     def ddl(self, folder: Path, flink: bool) -> str:
         """Its definition. Only Flink's tests have the connector for look-ups; ours look into any table."""
@@ -49,9 +51,9 @@ class Table:
             ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS place FROM {self.of} WHERE k IS NOT NULL"
             names = ", ".join(c.name for c in self.columns)
             return f"CREATE VIEW {self.name} AS SELECT {names} FROM ({ranked}) WHERE place = 1"
-        parts = [f"{c.name} {TYPES[c.kind]}" for c in self.columns]
-        if self.time == "computed":
-            parts = [p for p in parts if p != "ts TIMESTAMP(3)"] + ["tx STRING", "ts AS TO_TIMESTAMP(tx)"]
+        parts = [f"{c.name} {TYPES[c.kind]}" for c in self.columns if c.name != "ts"]
+        if any(c.name == "ts" for c in self.columns):
+            parts += _TIMES[self.time == "computed", self.zoned]
         if self.delay is not None:
             behind = f"ts - INTERVAL '{self.delay}' SECOND"
             behind = f"CASE WHEN v > 0 THEN {behind} END" if self.time == "sometimes" else behind
@@ -59,22 +61,29 @@ class Table:
         if self.form in KEYS_OF:
             parts.append(f"PRIMARY KEY ({KEYS_OF[self.form]}) NOT ENFORCED")
         path = folder / f"{self.name}.json"
-        kind = "debezium-json" if self.form == "changes" else "json"
+        kind = self.told if self.form == "changes" else "json"
         options = f"'connector' = 'filesystem', 'path' = '{path}', 'format' = '{kind}'"
         if self.form == "look-up" and flink:
             options = f"'connector' = 'file-lookup', 'path' = '{path.with_suffix('.csv')}'"
         return f"CREATE TABLE {self.name} ({', '.join(parts)}) WITH ({options})"
 
     def write(self, folder: Path) -> None:
-        rows = self._changes() if self.form == "changes" else self.rows
-        if self.time == "computed":
-            rows = ({"tx" if k == "ts" else k: x for k, x in row.items()} for row in rows)
+        rows = self._changes() if self.form == "changes" else map(self._timed, self.rows)
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / f"{self.name}.json").write_text(text, encoding="utf-8")
         if self.form == "look-up":
             cells = [[row.get(c.name) for c in self.columns] for row in self.rows]
             lines = [",".join("" if x is None else str(x) for x in row) + "\n" for row in cells]
             (folder / f"{self.name}.csv").write_text("".join(lines), encoding="utf-8")
+
+    def _timed(self, row: dict[str, Any]) -> dict[str, Any]:
+        if "ts" not in row:
+            return row
+        rest = {k: x for k, x in row.items() if k != "ts"}
+        if self.time != "computed":
+            return {**rest, "ts": row["ts"] + "Z" * self.zoned}
+        at = datetime.fromisoformat(row["ts"]).replace(tzinfo=UTC)
+        return {**rest, "tx": int(at.timestamp() * 1000) if self.zoned else row["ts"]}
 
     def _changes(self) -> Iterator[dict[str, Any]]:
         held: dict[Any, dict[str, Any]] = {}
@@ -83,32 +92,51 @@ class Table:
             before = held.pop(row["id"], None)
             if not told.get("gone"):
                 held[row["id"]] = row
-                yield {"before": before, "after": row, "op": "u" if before else "c"}
+                yield _TOLD[self.told](before, row)
             elif before:
-                yield {"before": before, "after": None, "op": "d"}
+                yield _TOLD[self.told](before, None)
 
 
+def _debezium(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
+    return {"before": before, "after": after, "op": "d" if after is None else "u" if before else "c"}
+
+
+def _ogg(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
+    return {"before": before, "after": after, "op_type": "D" if after is None else "U" if before else "I"}
+
+
+def _maxwell(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
+    if before is None or after is None:
+        return {"data": after or before, "type": "delete" if after is None else "insert"}
+    changed = {k: before.get(k) for k in {**before, **after} if before.get(k) != after.get(k)}
+    return {"data": after, "old": dict(sorted(changed.items())), "type": "update"}
+
+
+def _canal(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
+    told = _maxwell(before, after)
+    lists = {k: [told[k]] for k in ("data", "old") if k in told}
+    return {**lists, "type": told["type"].upper()}
+
+
+_TOLD = {"debezium-json": _debezium, "ogg-json": _ogg, "maxwell-json": _maxwell, "canal-json": _canal}
 KEYS_OF = {"versions": "k", "changes": "id"}
-TYPES = {
-    "INT": "INT",
-    "BIGINT": "BIGINT",
-    "DECIMAL": "DECIMAL(8, 2)",
-    "DOUBLE": "DOUBLE",
-    "STRING": "STRING",
-    "BOOLEAN": "BOOLEAN",
-    "TIMESTAMP": "TIMESTAMP(3)",
-    "DATE": "DATE",
-    "ARRAY": "ARRAY<INT>",
-    "ROW": "ROW<a INT, b STRING>",
+# The columns of a time attribute: whether it is computed, whether it has a time zone.
+_TIMES = {
+    (False, False): ["ts TIMESTAMP(3)"],
+    (False, True): ["ts TIMESTAMP_LTZ(3)"],
+    (True, False): ["tx STRING", "ts AS TO_TIMESTAMP(tx)"],
+    (True, True): ["tx BIGINT", "ts AS TO_TIMESTAMP_LTZ(tx, 3)"],
 }
-_EXTRA = ("INT", "BIGINT", "DECIMAL", "DOUBLE", "STRING", "BOOLEAN", "DATE", "ARRAY", "ROW")
+# of every table some, and none that only expressions have
+_EXTRA = tuple(k for k in TYPES if k not in ("INT", "TIMESTAMP"))
 
 
 def tables(rng: Random) -> list[Table]:
     """One table with late rows, two with rows in time, two without time, one without rows; one of changes; those that
     only joins read: versions (a table, and a view) and one to look into."""
+    zoned = rng.random() < 0.15
     seen = _table(rng, "ew", rng.randint(6, 14), delay=rng.choice((1, 3)))
-    return [
+    found = [
         replace(_table(rng, "late", rng.randint(10, 24), delay=rng.choice((0, 1, 3)), late=True), time=_time(rng)),
         replace(_table(rng, "ev", rng.randint(8, 20), delay=rng.choice((1, 2, 4))), time=_time(rng)),
         seen,
@@ -120,11 +148,18 @@ def tables(rng: Random) -> list[Table]:
         replace(seen, name="newest", rows=(), form="newest", of=seen.name),
         _look_up(rng),
     ]
+    return [replace(t, zoned=zoned) for t in found]
+
+
+def settings(rng: Random) -> str:
+    """SET statements of a part."""
+    zone = rng.choice(("UTC", "UTC", "UTC", "Europe/Berlin", "America/New_York", "Asia/Shanghai"))
+    return f"SET 'table.local-time-zone' = '{zone}';\n"
 
 
 def _table(rng: Random, name: str, count: int, delay: int | None = None, late: bool = False) -> Table:
     columns = [Column("k", "STRING"), Column("v", "INT")]
-    for number, kind in enumerate(rng.sample(_EXTRA, rng.randint(2, 6))):
+    for number, kind in enumerate(rng.sample(_EXTRA, rng.randint(3, 8))):
         columns.append(Column(f"{kind[0].lower()}{number}", kind))
     if delay is not None:
         columns.append(Column("ts", "TIMESTAMP"))
@@ -146,13 +181,13 @@ def _seen(columns: list[Column], rows: list[dict[str, Any]]) -> tuple[Column, ..
 
 
 def _changes(rng: Random) -> Table:
-    extra = [Column(f"{k[0].lower()}{n}", k) for n, k in enumerate(rng.sample(_EXTRA, 2))]
+    extra = [Column(f"{k[0].lower()}{n}", k) for n, k in enumerate(rng.sample(_EXTRA, 3))]
     columns = [Column("id", "INT"), Column("k", "STRING"), Column("v", "INT"), *extra]
     rows: list[dict[str, Any]] = []
     for _ in range(rng.randint(8, 18)):
         row = {c.name: _value(rng, c.kind) for c in columns[1:] if rng.random() > 0.12}
         rows.append({"id": rng.randint(1, 5), **row, **({"gone": True} if rng.random() < 0.15 else {})})
-    return Table("chg", _seen(columns, rows), tuple(rows), form="changes")
+    return Table("chg", _seen(columns, rows), tuple(rows), form="changes", told=rng.choice(tuple(_TOLD)))
 
 
 def _versions(rng: Random) -> Table:
@@ -189,19 +224,27 @@ def _value(rng: Random, kind: str) -> Any:
     if rng.random() < 0.15:
         return None
     match kind:
-        case "INT" | "BIGINT":
-            return rng.choice((-1, 0, 1, 2, 3, 4, 5))
-        case "DECIMAL":
-            return float(rng.choice(DECIMALS))
-        case "DOUBLE":
-            return rng.choice(DOUBLES)
-        case "STRING":
-            return rng.choice(STRINGS[:3]) if rng.random() < 0.7 else rng.choice(STRINGS)
-        case "BOOLEAN":
-            return rng.random() < 0.5
-        case "DATE":
-            return rng.choice(("2024-04-30", "2024-05-01", "2024-02-29"))
         case "ARRAY":
             return [_value(rng, "INT") for _ in range(rng.randint(0, 3))]
-        case _:
+        case "ROWS":
+            return [_value(rng, "ROW") for _ in range(rng.randint(0, 2))]
+        case "MAP":
+            return {rng.choice(STRINGS[:3]): _value(rng, "INT")}
+        case "ROW":
             return {"a": _value(rng, "INT"), "b": _value(rng, "STRING")}
+        case "STRING" if rng.random() < 0.7:
+            return rng.choice(STRINGS[:3])
+    return rng.choice(_VALUES[kind])
+
+
+_VALUES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), (-1, 0, 1, 2, 3, 4, 5)),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), (0.0, -0.0, 0.5, 1.5, -2.25, 4.0)),  # sums are exact, in whatever order
+    "DECIMAL": (0.0, 1.5, -2.25, 10.0, 1.5, 999.99),
+    "STRING": STRINGS,
+    "BYTES": ("YQ==", "YWI=", ""),
+    "BOOLEAN": (True, False),
+    "DATE": ("2024-04-30", "2024-05-01", "2024-02-29"),
+    "TIME": ("10:00:00", "00:00:00", "23:59:59"),
+    "LTZ": ("2024-05-01 10:00:05Z", "2024-05-01 22:30:00.5Z", "2024-02-29 00:00:00Z"),
+}

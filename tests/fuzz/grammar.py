@@ -10,6 +10,7 @@ from random import Random
 
 from tests.fuzz import joins, lookups, patterns, ranks, rows, windows
 from tests.fuzz.data import Table
+from tests.fuzz.ranks import total_order
 from tests.fuzz.relation import STREAMING, Making, Relation
 
 OPERATORS: dict[str, tuple[float, Callable[[Making, int], Relation]]] = {
@@ -119,16 +120,26 @@ def _made(
     make = Making(rng, tables, build, [] if only else goals, below=[[]], batch=batch, apart=attempt % 4 == 1)
     made = build(make, rng.choice((1, 1, 2, 2, 3)), root)
     operators = (*(below for _, below in make.pairs), *make.below[0])
+    by_time = None if made.updating or batch or not made.rowtime or make.chance(0.7) else in_time(make, made)
+    sql = made.sql[1:-1] if made.sql.startswith("(") else f"SELECT * FROM {made.sql}"
     return Query(
-        made.sql[1:-1] if made.sql.startswith("(") else f"SELECT * FROM {made.sql}",
+        by_time or sql,
         made.operator,
         operators,
         frozenset(make.pairs),
-        made.exact and not batch,
+        (made.exact or by_time is not None) and not batch,
         make.null_key,
-        not make.waits and not (make.correlated and not set(_CORRELATES).isdisjoint(operators)),
+        not make.waits
+        and not make.lost_pattern
+        and not (make.correlated and not set(_CORRELATES).isdisjoint(operators)),
         made.first_of,
     )
+
+
+def in_time(make: Making, made: Relation) -> str | None:
+    """The rows in the order of their time."""
+    rest = total_order(make, made, [])
+    return f"SELECT * FROM {made.sql} ORDER BY {made.rowtime}, {', '.join(rest)}" if rest else None
 
 
 def build(make: Making, depth: int, name: str | None = None) -> Relation:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.fuzz.data import Column
-from tests.fuzz.expressions import COMPARED
+from tests.fuzz.forms import COMPARED, EQUAL
 from tests.fuzz.ranks import total_order
 from tests.fuzz.relation import Making, Relation, of_kind
 from tests.fuzz.rows import aggregate, where
-
-# Equal row times make an interval join, and of late rows it depends on chance which ones that meets.
-_EQUAL = ("STRING", "INT", "BIGINT", "DECIMAL", "DOUBLE", "DATE", "BOOLEAN")
 
 
 def apart(make: Making, relation: Relation) -> tuple[Relation, str, dict[str, str]]:
@@ -23,11 +20,17 @@ def apart(make: Making, relation: Relation) -> tuple[Relation, str, dict[str, st
 
 def _pair(make: Making, left: Relation, right: Relation) -> str | None:
     """An equality of a column of each side."""
-    kinds = {c.kind for c in left.columns} & {c.kind for c in right.columns} & set(_EQUAL)
+    kinds = {c.kind for c in left.columns} & {c.kind for c in right.columns} & set(EQUAL)
     if not kinds:
         return None
     preferred = sorted(kinds & {"STRING", "INT"}) or sorted(kinds)
-    kind = make.rng.choice(preferred)
+    equal = _equal(make, left, right, make.rng.choice(preferred))
+    if make.chance(0.15):
+        equal += f" AND {_equal(make, left, right, make.rng.choice(sorted(kinds)))}"
+    return equal
+
+
+def _equal(make: Making, left: Relation, right: Relation, kind: str) -> str:
     (x,), (y,) = make.keys(of_kind(left.columns, kind), 1, 1), make.keys(of_kind(right.columns, kind), 1, 1)
     return f"{x.name} = {y.name}"
 
@@ -49,6 +52,8 @@ def join(make: Making, depth: int) -> Relation:
     on = _pair(make, left, right)
     if on is None:
         on, kind = "TRUE", "JOIN"
+    elif make.chance(0.1):
+        on = on.replace(" = ", " IS NOT DISTINCT FROM ")
     elif make.chance(0.3):
         on += " AND " + make.expressions.condition((*left.columns, *right.columns), 1)
     items, columns = output(make, (left, left_names), (right, right_names))
@@ -124,7 +129,7 @@ def semi_join(make: Making, depth: int) -> Relation:
     source, inner = make.inputs(depth, depth - 1)
     left, a, left_names = apart(make, source)
     right, b, _ = apart(make, inner)
-    kinds = sorted({c.kind for c in left.columns} & {c.kind for c in right.columns} & set(_EQUAL))
+    kinds = sorted({c.kind for c in left.columns} & {c.kind for c in right.columns} & set(EQUAL))
     if not kinds:
         return join(make, depth)
     kind = make.rng.choice(kinds)
@@ -135,9 +140,10 @@ def semi_join(make: Making, depth: int) -> Relation:
     # Beside UNNEST and joins as of a time rows wait for a row of NOT IN: those of one without rows never come.
     make.correlated |= bool(negated)
     make.waits |= bool(negated) and " LATERAL (" in right.sql
-    # Flink does not find the variables of a pattern inside IN
-    if "MATCH_RECOGNIZE" not in right.sql and make.chance(0.5):
-        condition = f"{x} {negated}IN (SELECT {y} FROM {right.sql} AS {b} WHERE TRUE{extra})".replace(
+    make.lost_pattern |= "MATCH_RECOGNIZE" in right.sql
+    if make.chance(0.5):
+        word = "= ANY" if not negated and make.chance(0.2) else f"{negated}IN"
+        condition = f"{x} {word} (SELECT {y} FROM {right.sql} AS {b} WHERE TRUE{extra})".replace(
             " WHERE TRUE AND", " WHERE"
         ).replace(" WHERE TRUE)", ")")
     else:
@@ -152,7 +158,7 @@ def semi_join(make: Making, depth: int) -> Relation:
         condition += f" AND {make.expressions.condition(left.columns, 1)}"
     items, columns = output(make, (left, left_names))
     sql = f"(SELECT {', '.join(items)} FROM {left.sql} AS {a} WHERE {condition})"
-    word = ("anti" if negated else "semi") + (" in" if " IN (" in condition else " exists")
+    word = ("anti" if negated else "semi") + (" exists" if "EXISTS (" in condition else " in")
     return Relation(sql, columns, word, None, False, False, True)
 
 
@@ -163,6 +169,7 @@ def scalar_subquery(make: Making, depth: int) -> Relation:
     right, b, _ = apart(make, Relation(inner.sql, inner.columns, ordered=False))
     call, result = aggregate(make, Relation(inner.sql, right.columns, ordered=False))
     make.waits |= " NOT IN (SELECT " in inner.sql
+    make.lost_pattern |= "MATCH_RECOGNIZE" in inner.sql
     pair = _pair(make, left, right) if make.chance(0.4) else None
     make.correlated |= pair is not None
     query = f"(SELECT {call} FROM {right.sql} AS {b}{f' WHERE {pair}' if pair else ''})"
@@ -194,6 +201,7 @@ def lateral(make: Making, depth: int) -> Relation:
         first = f" ORDER BY {', '.join(by)} LIMIT {make.rng.randint(2, 3)}" if by and make.chance(0.4) else ""
     condition = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
     make.correlated = True
+    make.lost_pattern |= "MATCH_RECOGNIZE" in inner.sql
     query = f"(SELECT {', '.join(items)} FROM {right.sql} AS {b} WHERE {pair}{condition}{first})"
     own, columns = output(make, (left, left_names))
     alias, names = make.name("t"), [c.name for c in found]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.fuzz.data import Column
-from tests.fuzz.expressions import COMPARED
+from tests.fuzz.forms import COMPARED, KEYS
 from tests.fuzz.joins import apart, output
 from tests.fuzz.patterns import matched
 from tests.fuzz.relation import Making, Relation, of_kind
-from tests.fuzz.rows import KEYS
 from tests.fuzz.windows import ROWS, over_calls
 
 

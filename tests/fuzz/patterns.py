@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tests.fuzz.data import Column
-from tests.fuzz.expressions import COMPARED, NUMBERS
+from tests.fuzz.forms import COMPARED, KEYS, NUMBERS
 from tests.fuzz.relation import Making, Relation, of_kind
-from tests.fuzz.rows import KEYS
 
 # What Flink takes: no greedy variable at the end, nothing optional behind a greedy one.
 _PATTERNS = (

@@ -57,6 +57,7 @@ class Making:
     timely: bool = False  # the next input is to have a time attribute
     correlated: bool = False  # a subquery reads the query around it
     waits: bool = False  # for a member of NOT IN, of which Flink makes an aggregate: of no rows it says nothing
+    lost_pattern: bool = False  # in a subquery, where Flink does not find the variables of patterns
     null_key: bool = False  # a column with NULLs is a key of some operation
     _names: int = 0
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.fuzz.data import Column
-from tests.fuzz.expressions import COMPARED, COMPUTED, NUMBERS
+from tests.fuzz.forms import COMPARED, COMPUTED, KEYS, NUMBERS, WHOLE
 from tests.fuzz.relation import Making, Relation, named, of_kind
-
-KEYS = ("STRING", "INT", "BIGINT", "DECIMAL", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP")
 
 
 def where(make: Making, columns: tuple[Column, ...], share: float = 0.2) -> str:
@@ -72,15 +70,24 @@ def aggregate(make: Making, source: Relation) -> tuple[str, Column]:
         forms += [
             lambda: _same(make, "SUM({})", numbers),
             lambda: _same(make, "AVG({})", numbers),
-            lambda: _same(make, "SUM(DISTINCT {})", of_kind(columns, "INT", "BIGINT", "DECIMAL") or numbers),
+            lambda: _same(make, "SUM(DISTINCT {})", of_kind(columns, *WHOLE, "DECIMAL") or numbers),
             lambda: (f"SUM({make.expressions.of(columns, 'INT')})", "INT"),
             lambda: (f"MAX({make.expressions.of(columns, 'STRING')})", "STRING"),
             lambda: (f"SUM(CASE WHEN {make.expressions.condition(columns)} THEN 1 ELSE 0 END)", "INT"),
         ]
+        spread = make.rng.choice(("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"))
+        forms.append(lambda: _same(make, spread + "({})", of_kind(columns, "INT", "DOUBLE") or numbers))
+    if booleans := of_kind(columns, "BOOLEAN"):
+        forms.append(lambda: _same(make, f"{make.rng.choice(('MIN', 'MAX'))}({{}})", booleans))
+    texts = of_kind(columns, "STRING")
+    if texts and make.level == 1:
+        forms.append(lambda: (f"COLLECT({make.rng.choice(texts).name})", "OTHER"))
     if source.ordered and compared:
         forms.append(lambda: _same(make, f"{make.rng.choice(('FIRST_VALUE', 'LAST_VALUE'))}({{}})", compared))
-    if source.ordered and of_kind(columns, "STRING"):
-        forms.append(lambda: _same(make, "LISTAGG({})", of_kind(columns, "STRING")))
+        forms.append(lambda: (f"ARRAY_AGG({make.rng.choice(compared).name})", "OTHER"))
+    if source.ordered and texts:
+        calls = ("LISTAGG({})", "LISTAGG({}, '')", "LISTAGG(DISTINCT {})", "JSON_ARRAYAGG({} NULL ON NULL)")
+        forms.append(lambda: _same(make, make.rng.choice(calls), texts))
     text, kind = make.rng.choice(forms)()
     if make.chance(0.15):
         text += f" FILTER (WHERE {make.expressions.condition(columns, 1)})"
@@ -175,7 +182,8 @@ def set_operation(make: Making, depth: int) -> Relation:
 def _set(make: Making, depth: int, word: str) -> Relation:
     left = make.inputs(depth)[0]
     # Flink wants that all or none of the columns in one place are time attributes
-    kinds = [c.kind for c in make.some([c for c in left.columns if c.kind != "TIMESTAMP"], 1, 3)] or ["INT"]
+    fitting = [c for c in left.columns if c.kind not in ("TIMESTAMP", "OTHER")]
+    kinds = [c.kind for c in make.some(fitting, 1, 3)] or ["INT"]
     sources, sides = [left], [[_column_of(make, left, kind) for kind in kinds]]
     for _ in range(2 if make.chance(0.2) else 1):
         right = make.inputs(depth)[0] if make.goals or make.chance(0.5) else left
@@ -203,14 +211,19 @@ def values(make: Making, depth: int) -> Relation:
     return Relation(f"(SELECT * FROM (VALUES {', '.join(rows)}) AS {make.name('t')} ({names}))", columns, "values")
 
 
+# what UNNEST makes of a column
+_ELEMENTS = {"ARRAY": ("INT",), "ROWS": ("INT", "STRING"), "MAP": ("STRING", "INT")}
+
+
 def unnest(make: Making, depth: int) -> Relation:
     source = make.input(depth)
-    arrays = of_kind(source.columns, "ARRAY")
+    arrays = of_kind(source.columns, *_ELEMENTS)
     numbers = of_kind(source.columns, "INT")
     if not arrays and not numbers:
         return project(make, depth)
-    alias, item = make.name("t"), Column(make.name("e"), "INT")
-    added = [item]
+    chosen = make.rng.choice(arrays) if arrays else Column(_array(make, numbers), "ARRAY")
+    alias = make.name("t")
+    added = [Column(make.name("e"), kind) for kind in _ELEMENTS[chosen.kind]]
     ordinality = ""
     if make.chance(0.3):
         added.append(Column(make.name("o"), "INT"))
@@ -219,9 +232,8 @@ def unnest(make: Making, depth: int) -> Relation:
     columns = [*make.some(source.columns, 1, 3), *added]
     if source.rowtime and source.rowtime not in {c.name for c in columns}:
         columns.append(Column(source.rowtime, "TIMESTAMP"))
-    array = make.rng.choice(arrays).name if arrays else _array(make, numbers)
     names = ", ".join(c.name for c in added)
-    items = f"UNNEST({array}){ordinality} AS {alias} ({names}){on}"
+    items = f"UNNEST({chosen.name}){ordinality} AS {alias} ({names}){on}"
     sql = f"(SELECT {', '.join(c.name for c in columns)} FROM {source.sql} {join} {items})"
     return Relation(
         sql,

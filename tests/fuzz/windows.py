@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.fuzz.data import Column
-from tests.fuzz.expressions import COMPARED, NUMBERS
+from tests.fuzz.forms import COMPARED, KEYS, NUMBERS
 from tests.fuzz.ranks import total_order
 from tests.fuzz.relation import Making, Relation, named, of_kind
-from tests.fuzz.rows import KEYS, aggregate, where
+from tests.fuzz.rows import aggregate, where
 
 _TIME = "TIMESTAMP"
 
@@ -19,17 +19,27 @@ def table_function(make: Making, source: Relation) -> tuple[str, list[str] | Non
     data = source.sql if source.sql.startswith("(") else f"TABLE {source.sql}"
     time = f"DESCRIPTOR({source.rowtime})"
     size, step = make.rng.choice(((4, 2), (10, 5), (6, 2), (20, 10), (3, 1), (5, 5)))
-    moved = f", INTERVAL '{make.rng.choice((1, 2, -1))}' SECOND" if make.chance(0.25) else ""
-    match make.rng.choice(("TUMBLE", "TUMBLE", "HOP", "CUMULATE", "SESSION")):
+    moved = {"OFFSET": _seconds(make.rng.choice((1, 2, -1)))} if make.chance(0.25) else {}
+    kind = make.rng.choice(("TUMBLE", "TUMBLE", "HOP", "CUMULATE", "SESSION"))
+    keys = None
+    match kind:
         case "TUMBLE":
-            return f"TABLE(TUMBLE({data}, {time}, INTERVAL '{size}' SECOND{moved}))", None
+            spans = {"SIZE": _seconds(size), **moved}
         case "HOP":
-            return f"TABLE(HOP({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", None
+            spans = {"SLIDE": _seconds(step), "SIZE": _seconds(size), **moved}
         case "CUMULATE":
-            return f"TABLE(CUMULATE({data}, {time}, INTERVAL '{step}' SECOND, INTERVAL '{size}' SECOND{moved}))", None
-    keys = make.keys(of_kind(source.columns, "STRING", "INT"), 0, 1)
-    by = f" PARTITION BY {keys[0].name}" if keys else ""
-    return f"TABLE(SESSION({data}{by}, {time}, INTERVAL '{step}' SECOND))", [k.name for k in keys]
+            spans = {"STEP": _seconds(step), "SIZE": _seconds(size), **moved}
+        case _:
+            keys = [k.name for k in make.keys(of_kind(source.columns, "STRING", "INT", "DATE"), 0, 1)]
+            data += f" PARTITION BY {keys[0]}" if keys else ""
+            spans = {"GAP": _seconds(step)}
+    arguments = {"DATA": data, "TIMECOL": time, **spans}
+    texts = [f"{name} => {x}" for name, x in arguments.items()] if make.chance(0.1) else list(arguments.values())
+    return f"TABLE({kind}({', '.join(texts)}))", keys
+
+
+def _seconds(number: int) -> str:
+    return f"INTERVAL '{number}' SECOND"
 
 
 def window_rows(make: Making, depth: int) -> Relation:
