@@ -215,12 +215,14 @@ def _unit(cursor: Cursor) -> tuple[str, exp.Expression]:
 def interval_unit(cursor: Cursor) -> tuple[str, str, exp.Expression]:
     """unit [(precision)] [TO unit]: the first and the last unit, and the node."""
     start, unit = _unit(cursor)
-    if not cursor.take("TO"):
+    order = [u for u in UNITS if u not in ("QUARTER", "WEEK")]
+    smaller = order[order.index(start) + 1 :] if start in order else []
+    # FLOOR(ts + INTERVAL '1' DAY TO MONTH) is FLOOR(… TO MONTH)
+    if any(cursor.at("TO", u, ")") for u in UNITS if u not in smaller) or not cursor.take("TO"):
         return start, start, unit
     token = cursor.token
     end, last = _unit(cursor)
-    order = list(UNITS)
-    if "QUARTER" in (start, end) or "WEEK" in (start, end) or order.index(end) <= order.index(start):
+    if end not in smaller:
         raise ParseError(f"there is no interval of {start} TO {end}", position=token.position)
     if (UNITS[start][0] > 0) != (UNITS[end][0] > 0):
         raise ParseError("months and days do not mix in an interval", position=token.position)

@@ -13,6 +13,7 @@ from planner.binder import pool
 from planner.binder.over import sort_keys
 from planner.binder.scope import Query, distinct_names
 from planner.logical import LogicalPlan, Materialize, Project, Rank, SortKey, TemporalSort
+from planner.ranking import with_ranks
 from planner.scalar import ColumnRef, Scalar
 
 _MOST = 2**31 - 1
@@ -84,6 +85,7 @@ class Ordering:
                 hint="add LIMIT for the first rows of another order",
                 position=position_of(self.node.args["order"]),
             )
+        plan = with_ranks(plan)
         if plan.changes:
             detail = "rows of its input are updated or go"
             position = position_of(self.node.args["order"])

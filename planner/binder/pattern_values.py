@@ -229,7 +229,7 @@ class PatternValues:
             name = user.user.identity
         elif node.name.upper() in refusals.AGGREGATES:
             name, argument = aggregate_argument(node, place)
-            if name in MOMENTS and name != "AVG" and argument is not None:
+            if name in MOMENTS and argument is not None:
                 return MOMENTS[name](argument, lambda of, value: self._total(of, value, node), node)
             result = None
         else:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.types import STRING, DataType
-from planner.logical import BinaryJoin, LogicalPlan, Project, parts_of
+from planner.logical import BinaryJoin, LogicalPlan, Project, TemporalJoin, parts_of
 from planner.rewrite import conjunction, references, transform
 from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic
 
@@ -53,7 +53,7 @@ def _part(
     if not isinstance(part, Call) or part.function not in _EQUALITIES:
         return part
     sides = [_side(a, node) for a in part.args]
-    if set(sides) != {0, 1}:
+    if set(sides) != {0, 1} or _versions_by_other_keys(part, node):
         return part
     kind = _common(part.args[0].type, part.args[1].type)
     if kind is None or (
@@ -69,6 +69,12 @@ def _part(
             argument = _column(argument, added[side], names)
         args.append(argument)
     return replace(part, args=tuple(args))
+
+
+def _versions_by_other_keys(part: Call, node: BinaryJoin) -> bool:
+    """Versions are those of a key's rows, and this is none in Flink."""
+    computed = not all(isinstance(a, ColumnRef) for a in part.args)
+    return isinstance(node, TemporalJoin) and part.function == "IS NOT DISTINCT FROM" and computed
 
 
 def _side(argument: Scalar, node: BinaryJoin) -> int | None:

@@ -10,10 +10,12 @@ Project (b + 1) AS c                            Project ((a * 2) + 1) AS c
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 
 from planner.logical import LogicalPlan, Project
 from planner.rewrite import substitute, transform
-from planner.scalar import Call, ColumnRef, is_deterministic, walk
+from planner.scalar import Call, ColumnRef, Scalar, is_deterministic, walk
 
 
 def merge_projections(plan: LogicalPlan) -> LogicalPlan:
@@ -35,7 +37,13 @@ def into_one(upper: Project, lower: Project) -> Project | None:
     if not _mergeable(upper, lower):
         return None
     values = dict(lower.items)
-    return Project(lower.input, tuple((n, substitute(e, values)) for n, e in upper.items), upper.salt or lower.salt)
+    return Project(lower.input, tuple((n, _put(e, values)) for n, e in upper.items), upper.salt or lower.salt)
+
+
+def _put(item: Scalar, values: Mapping[str, Scalar]) -> Scalar:
+    """A column keeps the type that the upper one says it has: that may be nullable where the lower one's is not."""
+    found = substitute(item, values)
+    return replace(found, type=item.type) if isinstance(item, ColumnRef) and isinstance(found, ColumnRef) else found
 
 
 def _changes_nothing(node: Project) -> bool:

@@ -1,9 +1,14 @@
-"""An aggregate whose groups are single rows is a projection, as in Flink.
+"""An aggregate whose groups are single rows is a projection, as in Flink; and the average of a key is the key.
 
 SELECT DISTINCT k, n FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)
 
 GroupAggregate by k, n: distinct                Project k, n
   GroupAggregate by k: COUNT(*) AS n              GroupAggregate by k: COUNT(*) AS n
+
+SELECT k, AVG(k), COUNT(*) AS n FROM t GROUP BY k
+
+GroupAggregate by k: AVG(k), COUNT(*) AS n      Project k, k, n
+                                                  GroupAggregate by k: COUNT(*) AS n
 """
 
 from __future__ import annotations
@@ -11,17 +16,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.types import Schema
-from planner.logical import AggregateCall, Filter, GroupAggregate, LogicalPlan, Project, Rank
+from planner.logical import AggregateCall, Filter, GroupAggregate, LogicalPlan, Project, Rank, WindowAggregate
 from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Scalar
 
 # What these give for one row is its value. Flink counts even where there is one row only.
+_AVERAGES = ("AVG", "AVG DISTINCT")
 _GIVE_IT = frozenset({"MIN", "MAX", "SUM", "SUM DISTINCT"})
 
 
 def remove_aggregates(plan: LogicalPlan) -> LogicalPlan:
     """Not where an aggregate of one row is not that row's value: then it stays, and so does one of all rows together."""
-    return transform(plan, _removed)
+    return transform(plan, lambda node: _without_averages_of_keys(_removed(node)))
 
 
 def _removed(node: LogicalPlan) -> LogicalPlan:
@@ -60,7 +66,52 @@ def _of_one_row(call: AggregateCall, node: GroupAggregate) -> Scalar | None:
     average_of_key = call.function == "AVG" and call.argument in node.keys
     if call.argument is None or not (call.function in _GIVE_IT or average_of_key):
         return None
-    kind = node.input.schema.type(call.argument)
-    if kind.same_as(call.type):
-        return ColumnRef(call.argument, call.type)
-    return Call("CAST", (ColumnRef(call.argument, kind),), call.type)
+    return _valued(call, call.argument, node.input.schema)
+
+
+def _without_averages_of_keys(node: LogicalPlan) -> LogicalPlan:
+    """-0.0 is then -0.0, where a sum begins with 0.0. Flink makes all averages and sums of others then, and only where
+    that leaves fewer of them; variances are always made so."""
+    if not isinstance(node, GroupAggregate | WindowAggregate):
+        return node
+    calls = node.aggregates
+    averages = {c.name for c in calls if c.function in _AVERAGES and _is_of_key(c, node.keys)}
+    if not averages or not (
+        any(c.function.startswith(("VAR", "STDDEV")) for c in calls)
+        or len(_made_of(calls, node)) < len({_identity(c) for c in calls})
+    ):
+        return node
+    rest = replace(node, aggregates=tuple(c for c in calls if c.name not in averages))
+    values = {c.name: _valued(c, str(c.argument), node.input.schema) for c in calls if c.name in averages}
+    return Project(rest, tuple((c.name, values.get(c.name, ColumnRef(c.name, c.type))) for c in node.schema))
+
+
+def _valued(call: AggregateCall, column: str, below: Schema) -> Scalar:
+    """The column in the type of the call."""
+    kind = below.type(column)
+    return (
+        ColumnRef(column, call.type) if kind.same_as(call.type) else Call("CAST", (ColumnRef(column, kind),), call.type)
+    )
+
+
+def _is_of_key(call: AggregateCall, keys: tuple[str, ...]) -> bool:
+    return call.argument in keys and call.filter_column is None
+
+
+def _identity(call: AggregateCall) -> tuple[str, str | None, str | None]:
+    return call.function, call.argument, call.filter_column
+
+
+def _made_of(calls: tuple[AggregateCall, ...], node: GroupAggregate | WindowAggregate) -> set[tuple[str, ...]]:
+    """The calls of which Flink would make these."""
+    found: set[tuple[str, ...]] = set()
+    for call in calls:
+        name, argument, where = (str(part) for part in _identity(call))
+        word, *distinct = name.split()
+        if word in ("AVG", "MIN", "MAX") and _is_of_key(call, node.keys):
+            continue
+        if word in ("AVG", "SUM"):
+            found |= {(f"SUM0{distinct}", argument, where), (f"COUNT{distinct}", argument, where)}
+        else:
+            found.add((word + str(distinct), argument, where))
+    return found

@@ -77,6 +77,8 @@ class Flink:
             script = self.script(tables, folder, part, own=True)
             events = self.oracle.run(script, "batch" if self.batch else "streaming", keep_going=True)
             found = _answers(events)
+            if any("NoResourceAvailable" in str(a) for a in found.values()):
+                raise RuntimeError("the Flink cluster is broken: start another one")
             for number, statement in zip(self.numbers(tables, part), part, strict=True):
                 self.answers.add(known[statement], found.get(number, ["no answer"]))
         return [self.answers.held[known[s]] for s in statements]

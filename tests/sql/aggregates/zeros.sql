@@ -22,3 +22,12 @@ SELECT i, x, y, x < y, x = y, x IS DISTINCT FROM y, SIGN(x), GREATEST(x, y), LEA
 SELECT i, SIGN(x), GREATEST(x, y), LEAST(x, y) FROM f;
 -- differs: -0.0 is not less than 0.0, as it equals that; Flink compares a DOUBLE with a DECIMAL by its bits where it is not =
 SELECT i, x < 0.0, x >= 0.0, x = 0.0, x < 0, x < 0E0 FROM z WHERE i < 3;
+-- The average of a key is the key, but not beside a sum.
+SELECT x, AVG(x) AS a, COUNT(*) AS n FROM z GROUP BY x;
+SELECT x, AVG(x) AS a, SUM(y) AS n FROM z GROUP BY x;
+SELECT x, AVG(x) AS a, VAR_POP(i) AS n FROM z GROUP BY x;
+-- rowsort
+SELECT x, TUMBLE_ROWTIME(ts, INTERVAL '5' SECOND), AVG(x) AS a FROM z GROUP BY x, TUMBLE(ts, INTERVAL '5' SECOND);
+-- rowsort
+SELECT x, AVG(x) AS a, MIN(y) AS m FROM TABLE(TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY x, window_start, window_end;
+SELECT * FROM z MATCH_RECOGNIZE (ORDER BY ts MEASURES AVG(A.x) AS a, SUM(A.x) AS s, AVG(B.y) AS b AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE A AS TRUE);

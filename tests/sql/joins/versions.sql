@@ -6,3 +6,9 @@ CREATE VIEW versions AS SELECT cur, rate, `at` FROM (SELECT *, ROW_NUMBER() OVER
 SELECT s.id, v.rate FROM sales s LEFT JOIN versions FOR SYSTEM_TIME AS OF s.`at` AS v ON s.cur = v.cur;
 -- rowsort
 SELECT s.id, v.rate FROM sales s JOIN versions FOR SYSTEM_TIME AS OF s.`at` AS v ON s.cur = v.cur AND v.rate > s.amount;
+-- rowsort
+SELECT s.id, v.rate FROM sales s JOIN versions FOR SYSTEM_TIME AS OF s.`at` AS v ON s.cur = v.cur AND s.amount + 112 = v.rate;
+-- rowsort
+SELECT s.id, v.rate FROM sales s JOIN versions FOR SYSTEM_TIME AS OF s.`at` AS v ON s.cur = v.cur AND s.amount + 112 IS NOT DISTINCT FROM v.rate;
+-- rowsort
+SELECT s.id, v.rate FROM sales s JOIN versions FOR SYSTEM_TIME AS OF s.`at` AS v ON s.cur = v.cur AND s.amount IS NOT DISTINCT FROM v.rate - 112;
