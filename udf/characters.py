@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parser.errors import PlanError
 from parser.types import BOOLEAN, INT, MAX_LENGTH, STRING, DataType, Root
 from udf.arrays import is_ascii, is_constant, map_text, per_distinct, row_by_row, valid
 from udf.coercion import merged_type
@@ -140,7 +141,15 @@ def _elt_types(types: Types) -> tuple[DataType, ...] | None:
     return (types[0], *[common.with_nullable(t.nullable) for t in types[1:]])
 
 
-@function("ELT", signature=Custom(_elt_types, lambda t, _: t[1].with_nullable(True), "a number and strings or bytes"))
+def _elt_result(types: Types, literals: Literals) -> DataType:
+    """PlanError for a literal below 0."""
+    index = literals[0]
+    if isinstance(index, int) and index < 0:
+        raise PlanError(f"index {index} is below 0")
+    return types[1].with_nullable(True)
+
+
+@function("ELT", signature=Custom(_elt_types, _elt_result, "a number and strings or bytes"))
 def elt(ctx: KernelContext, index: Values, *values: Values) -> Values:
     """ELT(index, value, …): the value at the index, from 1; NULL where there is none.
 

@@ -120,7 +120,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "{DECIMAL} / NULLIF({INT}, 0)",
         "CAST({INT} AS DECIMAL(10, 2))",
         "CAST({DOUBLE} AS DECIMAL(10, 3))",
-        "TRY_CAST({STRING} AS DECIMAL(6, 1))",
+        "TRY_CAST({STRING} AS DECIMAL(20, 1))",
         "ROUND({DECIMAL}, 1)",
         "TRUNCATE({DECIMAL}, 1)",
         "{DECIMAL} - {INT}",

@@ -76,7 +76,8 @@ def aggregate(make: Making, source: Relation) -> tuple[str, Column]:
             lambda: (f"SUM(CASE WHEN {make.expressions.condition(columns)} THEN 1 ELSE 0 END)", "INT"),
         ]
         spread = make.rng.choice(("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"))
-        forms.append(lambda: _same(make, spread + "({})", of_kind(columns, "INT", "DOUBLE") or numbers))
+        # of a single value of a column that is never NULL, Flink's is -1
+        forms.append(lambda: _same(make, spread + "(NULLIF({}, 77))", of_kind(columns, "INT", "DOUBLE") or numbers))
     if booleans := of_kind(columns, "BOOLEAN"):
         forms.append(lambda: _same(make, f"{make.rng.choice(('MIN', 'MAX'))}({{}})", booleans))
     texts = of_kind(columns, "STRING")

@@ -17,3 +17,5 @@ SELECT id, STARTSWITH(s, 'a'), ENDSWITH(s, 'e') FROM t;
 SELECT id, INITCAP(s), INITCAP('hello wORLD') FROM t;
 SELECT id, 'a' || CAST(NULL AS STRING), CHAR_LENGTH('') FROM t WHERE id = 1;
 SELECT id, CAST(s AS CHAR(3)), CAST(s AS VARCHAR(3)), CAST(s AS CHAR(12)) || '|' FROM t;
+SELECT ELT(0, 'a', 'b'), ELT(3, 'a', 'b'), ELT(x - 2, 'a') FROM (VALUES (1), (3)) AS t (x);
+SELECT ELT(-1, 'a', 'b');
