@@ -128,6 +128,9 @@ def _undivided(group: Group, job: PlannedJob) -> None:
 def _divided(group: Group, job: PlannedJob, chance: Random) -> None:
     group.start()
     group.submit(job)
+    # Parts without a shard say so first: which rows are late depends on when the others know.
+    for index in reversed(group.open):
+        group.step(index)
     group.run(chance, UNREST)
     group.close()
 

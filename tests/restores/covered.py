@@ -10,7 +10,7 @@ from tests.support import ROOT
 _TEXT: Final = """# What is proved of restores, instances and shards
 
 Every streaming statement of the golden scripts (`tests/sql`) is run again: killed and taken up from its checkpoint and its \
-epoch log (a read takes 1 row, about 10 times with a checkpoint each; then 3 rows, behind every epoch, and epochs are \
+epoch log (a read takes 1 row, about 5 times with a checkpoint each; then 3 rows, behind every epoch, and epochs are \
 repeated, some of them after a part of the sinks had their rows), in several instances whose buckets move from batch to batch, and over tables whose \
 lines are dealt to three shards in two ways. After a restore the rows of every epoch are the same, in order; instances and \
 shards leave the same rows in the end. `pytest tests/restores -m "" -n 2` does it, and with `--update` it writes this page.

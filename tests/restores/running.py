@@ -27,7 +27,7 @@ from tests.sql.golden import Script
 KEYED: Final[Mapping[int, Way]] = {1: Way.CHECKPOINTS, 3: Way.REPLAYS}
 STATELESS: Final[Mapping[int, Way]] = {3: Way.REPLAYS}
 # Of one row a read a statement has many epochs: about so many lives at most, evenly spread.
-LIVES: Final = 10
+LIVES: Final = 5
 FAILS: Final = "fails"
 
 
