@@ -93,7 +93,7 @@ class Page:
         areas: dict[str, Report] = {}
         for name, report in sorted(self.done.items()):
             areas.setdefault(str(Path(name).parent), Report()).add(report)
-        lines = [f"{len(self.done)} scripts, by folder:", ""]
+        lines = [f"{len(self.done)} of {len(STREAMING)} scripts, by folder:", ""]
         lines += ["| area | " + " | ".join(self.columns.values()) + " |", "|---" * (len(self.columns) + 1) + "|"]
         lines += [self._line(area, report.done) for area, report in areas.items()]
         whole = self.together
