@@ -49,6 +49,8 @@ _PLAIN = (
     *(Values, Filter, Project, TableFunction, Union, Sink, Constrain, DropUpdateBefore, AssignWatermark, WindowAssign),
     *(Join, IntervalJoin, WindowJoin, SessionAssign, TemporalSort, SetOperation, Materialize),
 )
+# What takes rows whatever time they have.
+_WITHOUT_TIME = (GroupAggregate, Join, SetOperation, Materialize)
 
 
 def nodes_of(plan: LogicalPlan) -> Iterator[LogicalPlan]:
@@ -76,6 +78,13 @@ def asks_the_clock(sink: Sink) -> str:
 def goes_by_event_time(sink: Sink) -> bool:
     """Whether anybody reads a column with a watermark: rows may be late."""
     return any(isinstance(n, AssignWatermark) and n.watermark.column in read for n, read in _with_reads(sink))
+
+
+def judges_what_was_handed_on(sink: Sink) -> bool:
+    """Whether rows that came together by keys go to an operation that goes by their time. Which of them are late depends
+    on how far several instances are from each other."""
+    timed = (n for n in nodes_of(sink) if isinstance(n, Stateful) and not isinstance(n, _WITHOUT_TIME))
+    return any(keyed(i) for node in timed for i in node.inputs)
 
 
 def _with_reads(sink: Sink) -> Iterator[tuple[LogicalPlan, Container[str]]]:
