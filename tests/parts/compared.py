@@ -43,7 +43,8 @@ _PATIENCE_MS: Final = 60_000
 _CHANCE: Final = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 # What is left in each sink, or why the statement fails.
 Left: TypeAlias = list[Counter[str]] | str
-_NAMES: Final = re.compile(r"(?<=table )'[^']*' ")
+# Names of tables and functions in reasons, which are counted without them.
+_NAMES: Final = re.compile(r"(?<=table )'[^']*' |(?<=: )[A-Z_0-9]+( DISTINCT)? (?=goes)")
 
 
 @dataclass
@@ -87,7 +88,7 @@ class InParts:
             try:
                 sinks = Topics(broker, shards).over(statement.sinks)
                 if why := _first(lambda sink: why_not_divided(sink) or "", sinks):
-                    self._leave_out("undivided", _NAMES.sub("", why))
+                    self._leave_out("undivided", why)
                 else:
                     expected = _left(Group(broker, rows_per_read=ROWS, tick_ms=tick_ms), _undivided, "out", sinks)
                     done = True
@@ -106,7 +107,7 @@ class InParts:
         return found
 
     def _leave_out(self, what: str, why: str) -> None:
-        self.report.left_out[what, why] += 1
+        self.report.left_out[what, _NAMES.sub("", why)] += 1
 
 
 def _first(question: Callable[[Sink], str], sinks: Sequence[Sink]) -> str:

@@ -12,7 +12,10 @@ from tests.parts.compared import compared
 from tests.parts.covered import PAGE
 from tests.sql.golden import Script
 
-QUICK = {"changelog/functions", "insert/statement_sets"}
+QUICK = {
+    *("changelog/functions", "groups/set_operations", "insert/statement_sets", "joins/temporal", "match/after_ranks"),
+    *("over/late_after_all", "ranks/partition_only", "windows/cascade_gap"),
+}
 EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow]) for s in STREAMING]
 
 
