@@ -28,6 +28,7 @@ from tests.restores.plans import (
     asks_the_clock,
     goes_by_event_time,
     judges_what_was_handed_on,
+    keyed,
     nodes_of,
     scrambles,
 )
@@ -58,7 +59,7 @@ class InParts:
     def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
         statement = Statement(tuple(sinks), dict(settings)).folded()
         self.report.done["statements"] += 1
-        if why := _first(_chance, sinks) or _first(scrambles, sinks):
+        if why := _first(_chance, sinks) or _first(scrambles, sinks) or _first(_tells_time, sinks):
             self._leave_out("not compared", why)
         elif self._compare_all(statement):
             self.report.done["in parts"] += 1
@@ -117,6 +118,11 @@ def _first(question: Callable[[Sink], str], sinks: Sequence[Sink]) -> str:
 def _chance(sink: Sink) -> str:
     """Of the time all are told the same while the clock stands still."""
     return "asks for chance" if any(_CHANCE & n.functions for n in nodes_of(sink)) else ""
+
+
+def _tells_time(sink: Sink) -> str:
+    told = any(WATERMARK in n.functions and keyed(n) for n in nodes_of(sink))
+    return "tells how far the time is where rows of other keys come, which depends on how far parts are" if told else ""
 
 
 def _asks_for_watermark(sink: Sink) -> str:
