@@ -239,6 +239,7 @@ class Fleet:
             raise JobError(
                 f"{what} is not possible: job '{job}' runs in instances",
                 detail=f"its rows and its state are in the parts of graph '{graph.name}'",
+                hint=f"'sql isolate {job}' takes it into the server's process, 'sql merge {job}' back",
             )
         return graph
 

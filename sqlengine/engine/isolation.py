@@ -93,6 +93,8 @@ class Isolation:
             self._trouble_at |= dict.fromkeys((t.job for t in troubles), now)
             self._take_out(graph, troubles)
         for job in self._elsewhere():
+            if self._clock() - now > EVERY_S:  # others want to change jobs, too
+                break
             self._bring_home(job, now)
 
     def _elsewhere(self) -> list[Job]:

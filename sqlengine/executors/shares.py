@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.division import Share, end_of, ends_among
-from planner.logical import AssignWatermark, LogicalPlan
+from planner.logical import AssignWatermark, LogicalPlan, Values
 from planner.merge import Graph, GraphNode
-from sqlengine.batch import MIN_WATERMARK
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK
 from sqlengine.executors.belongings import Belongings, SourceAt, capture
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.operators.ports import ALL, WATERMARKS, reached
@@ -83,7 +83,8 @@ def times_at_ends(belongings: Belongings, graph: Graph, nodes: Iterable[str]) ->
         clock = _clock(graph, graph.nodes[graph.nodes[name].inputs[port]])
         digest = "" if clock is None else clock.plan.digest
         told = [_combined(belongings.tables[digest, name]) for name in TIMES if (digest, name) in belongings.tables]
-        found[end] = reached(min(told, default=MIN_WATERMARK))
+        ended = digest in belongings.given
+        found[end] = reached(MAX_WATERMARK if ended else min(told, default=MIN_WATERMARK))
     return found
 
 
@@ -126,7 +127,8 @@ def _told(pieces: Sequence[Belongings], graph: Graph, nodes: Mapping[str, GraphN
 
 
 def _clock(graph: Graph, node: GraphNode) -> GraphNode | None:
-    """The operation from which a node has its time: itself, or the first one below it that keeps any."""
+    """The operation from which a node has its time: itself, or the first one below it that keeps any, or constant rows,
+    behind which time is over."""
     while not _keeps_time(node.plan):
         if not node.inputs:
             return None
@@ -135,7 +137,7 @@ def _clock(graph: Graph, node: GraphNode) -> GraphNode | None:
 
 
 def _keeps_time(plan: LogicalPlan) -> bool:
-    return isinstance(plan, AssignWatermark) or len(plan.inputs) > 1
+    return isinstance(plan, AssignWatermark | Values) or len(plan.inputs) > 1
 
 
 def _combined(table: pa.Table) -> int:

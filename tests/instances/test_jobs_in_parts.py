@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError
+from sqlengine.engine.dead_letters import Wanted
 from sqlengine.jobs.log import JobState
 from tests.instances.led import ALL, SHARED, Led, led
 from tests.support import eventually
@@ -57,12 +58,12 @@ def written(group: Led, *numbers: int) -> None:
     eventually(lambda: counted(group) == wanted, lambda: (counted(group), wanted))
 
 
-def moved(group: Led, graph: str) -> None:
+def moved(group: Led, graph: str, job: str = "count") -> None:
     """Looks until the job is in that graph, with all that it has."""
 
     def there() -> bool:
         group.look()
-        return group.engine.job("count").graph == graph
+        return group.engine.job(job).graph == graph
 
     eventually(there)
 
@@ -116,3 +117,19 @@ def test_a_job_whose_state_grows_too_large_ends_alone(tmp_path: Path) -> None:
         group.write(-1)
         eventually(lambda: group.engine.rows_of("all") == 12_001)
         assert group.engine.job("all").state is JobState.RUNNING
+
+
+def test_letters_are_replayed_where_the_job_has_left_its_parts(tmp_path: Path) -> None:
+    with led(tmp_path, "one") as group:
+        group.engine.submit("job", ALL.replace("id,", "1 / (id - 4),"))
+        group.write(4)
+        eventually(lambda: len(group.engine.letters.last(Wanted(job="job"), 9)) == 1)
+        group.engine.submit("job", ALL)
+        with pytest.raises(JobError, match="a replay is not possible") as refused:
+            group.engine.replay("job")
+        assert "sql isolate job" in str(refused.value.hint)
+        group.engine.isolate("job")
+        assert len(group.engine.replay("job").letters) == 1
+        eventually(lambda: group.found() == [4])
+        group.engine.merge("job")
+        moved(group, SHARED, "job")
