@@ -111,7 +111,7 @@ def test_upserts_told_in_full(told: list[Change], below: int | None, most: int, 
 def test_a_row_for_which_the_filter_fails_changes_nothing() -> None:
     share = Call("/", (Literal(6, INT), ColumnRef("v", INT)), INT)
     above = Call(">", (share, Literal(1, INT)), BOOLEAN)
-    memory, operator = Memory(), NormalizeOperator(Normalize(SOURCE, ("k",), above), "job")
+    memory, operator = TaskContext(), NormalizeOperator(Normalize(SOURCE, ("k",), above), "job")
     operator.open(memory)
     told: list[Change] = [
         (INSERT, ("a", 1, 3)),
