@@ -103,9 +103,10 @@ def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -
     """The first rows of the order. Of rows that change they are taken before columns are left out: the others may tell
     which row is which."""
     items = dict(plan.items) if isinstance(plan, Project) else {}
-    if not plan.changes or not keys or not items or not all(isinstance(e, ColumnRef) for e in items.values()):
+    columns = {name: e.name for name, e in items.items() if isinstance(e, ColumnRef)}
+    if not plan.changes or not keys or not items or len(columns) < len(items):
         return Rank(plan, (), keys, start, end)
-    below = tuple(replace(k, column=items[k.column].name) for k in keys)  # type: ignore[union-attr]
+    below = tuple(replace(k, column=columns[k.column]) for k in keys)
     return plan.with_inputs((Rank(plan.inputs[0], (), below, start, end),))
 
 

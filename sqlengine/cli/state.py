@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from sqlengine.cli.jobs import (
@@ -123,10 +125,17 @@ def show_savepoint(path: str, server: str | None, token_file: str | None, output
 def _draw_one(body: Json) -> None:
     for key in ("path", "job", "version", "created_ms", "epoch", "format", "layout", "fingerprint"):
         click.echo(f"{key:11} {moment(body[key]) if key == 'created_ms' else body[key]}")
-    tables = [(o["name"], t["name"], t["rows"], t["bytes"]) for o in items_of(body, "operations") for t in o["tables"]]  # type: ignore[attr-defined]
+    operations = items_of(body, "operations")
+    tables = [(o["name"], t["name"], t["rows"], t["bytes"]) for o in operations for t in items_of(o, "tables")]
     draw_table(("operation", "table", "rows", "bytes"), tables)
-    places = [(s["table"], shard, at) for s in items_of(body, "sources") for shard, at in s["positions"].items()]  # type: ignore[attr-defined]
+    places = [(s["table"], shard, at) for s in items_of(body, "sources") for shard, at in _positions(s)]
     draw_table(("source", "shard", "next offset"), places)
+
+
+def _positions(source: Json) -> Iterable[tuple[str, object]]:
+    positions = source["positions"]
+    assert isinstance(positions, dict)
+    return positions.items()
 
 
 @savepoint.command("delete")
