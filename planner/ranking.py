@@ -212,10 +212,10 @@ def _check_over(node: Over) -> None:
         return
     if len(node.order) > 1 and any(_is_time(node, k.column) for k in node.order):
         raise PlanError("OVER may be ordered by one time attribute alone", position=node.position)
-    bounded = node.frame.preceding is not None
-    if bounded or any(c.function == "LAG" for c in node.calls):
+    lags = [c for c in node.calls if c.function == "LAG"]
+    if node.frame.preceding is not None or any(len(c.arguments) > 1 or not c.constants for c in lags):
         raise UnsupportedError(
-            "a bounded frame or LAG needs an order by a time attribute",
+            "a bounded frame, or LAG with a default or varying offset, needs an order by a time attribute",
             detail=f"it is ordered by {', '.join(map(str, node.order))}",
             position=node.position,
         )

@@ -12,6 +12,7 @@ from parser.types import BIGINT
 from planner.logical import OverCall
 from sqlengine.batch import IntArray
 from sqlengine.operators.frames import NUMBERING, bound_of
+from sqlengine.operators.over_lag import Lag
 from sqlengine.state.columns import BoolArray, validity
 from udf.accumulators import Accumulator, Column, empty_accumulator
 from udf.aggregates import Aggregate, Count, Sum
@@ -70,7 +71,7 @@ class Folds:
         self.shared = [
             by_peers and c.function not in NUMBERING for c in self.calls
         ]  # peers have the value of their last
-        self._bound: list[Aggregate | None] = [None if c.function in NUMBERING else bound_of(c) for c in self.calls]
+        self._bound = [_bound(c) for c in self.calls]
         functions = {c.function for c in calls}
         self._counts_rows, self._ranks = bool(functions & {"ROW_NUMBER", "RANK"}), "RANK" in functions
         self._counts_groups = "DENSE_RANK" in functions
@@ -160,6 +161,13 @@ class Folds:
         dense = at.groups[rows.of] + passed - (passed - begins)[first]
         at.rows[runs], at.ranks[runs], at.groups[runs] = number[ends], rank[ends], dense[ends]
         return {"ROW_NUMBER": number, "RANK": rank, "DENSE_RANK": dense}
+
+
+def _bound(call: OverCall) -> Aggregate | None:
+    """None for those that are numbers of rows."""
+    if call.function == "LAG":
+        return Lag(call.type, call.constants[0])
+    return None if call.function in NUMBERING else bound_of(call)
 
 
 def _grows(bound: Aggregate | None) -> bool:

@@ -7,3 +7,6 @@ SELECT sku, qty, COUNT(price) OVER (ORDER BY qty ROWS BETWEEN UNBOUNDED PRECEDIN
 -- differs: Flink gives rows that are equal in the order the number of the last of them as their rank
 SELECT id, RANK() OVER (PARTITION BY g ORDER BY i) AS r1 FROM r;
 SELECT id, MAX(d) OVER (PARTITION BY g ORDER BY i) AS m, FIRST_VALUE(id) OVER (PARTITION BY g ORDER BY i) AS f, LAST_VALUE(id) OVER (PARTITION BY g ORDER BY i) AS la FROM r;
+SELECT id, LAG(i) OVER (PARTITION BY g ORDER BY id) AS a, LAG(s, 2) OVER (PARTITION BY g ORDER BY id) AS b, LAG(d, 0) OVER (PARTITION BY g ORDER BY id) AS c FROM r;
+SELECT id, i - LAG(i) OVER (ORDER BY id) AS diff, SUM(i) OVER (ORDER BY id) AS s FROM r;
+SELECT diff, COUNT(*) AS n FROM (SELECT i - LAG(i) OVER (ORDER BY id) AS diff FROM r) GROUP BY diff;
