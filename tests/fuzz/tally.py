@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -20,10 +21,12 @@ class Tally:
         self.operators = Counter[str](held.get("operators", {}))
         self.pairs = Counter[str](held.get("pairs", {}))
         self.above = Counter[str](held.get("above", {}))
+        self.reasons = Counter[str](held.get("reasons", {}))
 
     def add(self, query: Query, verdict: Verdict) -> None:
         self.kinds.update(["queries", verdict.kind])
         if isinstance(verdict.flink, str) or isinstance(verdict.ours, str):
+            self.reasons.update([_reason(verdict)])
             return
         self.kinds["compared"] += 1
         self.kinds["with NULL in a key"] += query.null_key
@@ -36,8 +39,8 @@ class Tally:
 
     def keep(self) -> None:
         if self.path:
-            held = {"kinds": self.kinds, "operators": self.operators, "pairs": self.pairs, "above": self.above}
-            self.path.write_text(json.dumps(held))
+            names = ("kinds", "operators", "pairs", "above", "reasons")
+            self.path.write_text(json.dumps({name: getattr(self, name) for name in names}))
 
     def lines(self) -> list[str]:
         """The histogram: operations, the rarest pairs (both in one query), pairs on top of each other, shares."""
@@ -51,7 +54,15 @@ class Tally:
         total = self.kinds["compared"] or 1
         shares = ("with rows", "with NULL in a key", "with NULL in the result")
         found += ["", *(f"{self.kinds[s] / total:6.0%} {s}" for s in shares)]
-        return [*found, "", *(f"{n:6} {k}" for k, n in self.kinds.most_common() if k not in shares)]
+        found += ["", *(f"{n:6} {k}" for k, n in self.kinds.most_common() if k not in shares)]
+        return [*found, "", "not compared:", *(f"{n:6} {reason}" for reason, n in self.reasons.most_common(20))]
+
+
+def _reason(verdict: Verdict) -> str:
+    """Why a query was not compared: what Flink says, without names and numbers."""
+    said = str(verdict.flink if isinstance(verdict.flink, str) else verdict.ours).removeprefix("error: ")
+    words = re.sub(r"(At|From) line [^.]*?: |'[^']*'|\$\w+|\d+", "…", said.split(" <- ")[0])
+    return f"{verdict.kind}: {words[:100]}"
 
 
 def _text(pair: tuple[str, str]) -> str:
