@@ -106,7 +106,8 @@ def _rows_of(key: Key, table: pa.Table, share: Share) -> pa.Table:
         return table.filter(pc.and_(pc.greater_equal(buckets, low), pc.less(buckets, high)))
     if table.column_names[0] != "shard":
         return table
-    return table.filter(pa.array([shard is None or share.has(int(shard)) for shard in table["shard"].to_pylist()]))
+    mine = [shard is None or share.has(int(shard)) for shard in table["shard"].to_pylist()]
+    return table.filter(pa.array(mine, pa.bool_()))
 
 
 # ---- time ----------------------------------------------------------------------------------------------------------

@@ -266,7 +266,11 @@ def _changes_in_parts(world: World) -> list[Change]:
     later += [Change(f"late{n}", workload.LATE.format(name=f"late{n}")) for n in range(chance.randint(0, 2))]
     if chance.random() < 0.3:
         later.append(Change("hot", None, "roll back"))
+    later += [Change(chance.choice(names), None, "restart") for _ in range(chance.randint(0, 1))]
     chance.shuffle(later)
+    if chance.random() < 0.4:
+        name, place = chance.choice(names), chance.randint(0, len(later))
+        later[place:place] = [Change(name, None, "isolate"), Change(name, None, "merge")]
     if chance.random() < 0.3:
         later.append(Change("hot", "renamed", "rename"))
     tables = workload.TABLES.replace("{fsync}", "none")

@@ -19,6 +19,10 @@ ONCE_FAILED: dict[int, str] = {
     10: "a checkpoint outlived the end of the epoch log",
     15: "a server was stopped while a full disk held output up: its checkpoint was made without that",
     7: "a loss of power took the folder that a shard had moved to",
+    11: "a full disk ended an instance that had something to tell",
+    36: "a part that was lost had a checkpoint on its way, whose refusal ended the instance",
+    37: "a job in parts was saved before it had read anything",
+    710: "a clock that was set back kept an instance from telling how it is",
 }
 
 
@@ -46,6 +50,8 @@ def test_a_thousand_lives(hundred: int) -> None:
 FAULTS = (
     "clock jump", "death of a process", "full disk", "loss of power", "message doubled", "message lost",
     "message out of order", "no space", "restart in good order", "slow sink", "torn write",
+    "death of an instance", "instance held up", "instance ended in good order", "stopped instance",
+    "restart of a job", "isolate of a job", "merge of a job",
 )  # fmt: skip
 
 
