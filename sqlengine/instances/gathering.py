@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Protocol
 
 from parser.errors import JobError, ServiceError
@@ -42,6 +42,7 @@ class Gathering:
     def __init__(self, graph: Led, broker: Broker, pieces: Callable[[], Handovers], clock: Callable[[], float]) -> None:
         self._graph = graph
         self._clock = clock
+        self._owed = False
         self._broker = broker
         self._pieces = pieces
 
@@ -56,6 +57,7 @@ class Gathering:
 
     def reach(self, bounds: Positions) -> Positions:
         """The same for parts that stand, once they have read up to these offsets."""
+        self._owed = False
         entry = Hold({name: dict(shards) for name, shards in bounds.items()})
         number = self._graph.control.append(entry, self._graph.now())
         found = self._wait(number, self._nothing_on_its_way)
@@ -73,8 +75,16 @@ class Gathering:
 
     def go(self) -> None:
         """Lets all go on."""
-        with suppress(BrokerError):  # a full disk: the next start says it
+        try:
             self._graph.control.append(Go(), self._graph.now())
+            self._owed = False
+        except BrokerError:  # a full disk
+            self._owed = True
+
+    def go_again(self) -> None:
+        """Lets all go on who stand still only because there was no space to tell them."""
+        if self._owed:
+            self.go()
 
     def pieces(self, job: str) -> list[Belongings]:
         """What a job has in each part, at a standstill."""

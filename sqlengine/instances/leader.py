@@ -296,6 +296,7 @@ class _Listening(GraphLoop):
     def _step(self) -> bool:
         try:
             self.runner.checkpoint_when_due()
+            self._graph.gathering.go_again()
             heard = self._graph.listen()
             if self._now() - self._looked > _LOOK_AFTER_S:
                 self._looked = self._now()

@@ -21,6 +21,7 @@ from sqlengine.memory import give_back, keep_for_reuse
 from sqlengine.parent import die_with_parent
 from sqlengine.parts.stores import parts_folder
 from sqlengine.spawning import Work
+from sqlengine.state.stores import RocksStores
 
 log = logging.getLogger("sqlengine")
 
@@ -43,9 +44,9 @@ def main() -> None:
     keep_for_reuse()
     try:
         factory = OperatorFactory(THIS.rules(work.config))
-        instance = Instance(
-            work.place, NearTransport(work.socket), work.config, THIS, factory, THIS.stores(parts_folder(work.config))
-        )
+        # The log of a part is cut where its checkpoint stands, which must not be lost then.
+        stores = RocksStores(parts_folder(work.config), work.config.fsync)
+        instance = Instance(work.place, NearTransport(work.socket), work.config, THIS, factory, stores)
         give_back()
         log.info("instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid())
         instance.run(stopping.is_set)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from sqlengine.durability import Fsync
 from sqlengine.state.store import CheckpointStore, RocksStore
 
 
@@ -28,11 +29,12 @@ _GONE = ".gone-"
 
 
 class RocksStores:
-    """A RocksDB folder for each, in `folder`. One that is removed loses its name first: what a death leaves of a folder is
+    """A RocksDB folder for each, in `folder`; `fsync` as for `RocksStore`. One that is removed loses its name first: what a death leaves of a folder is
     no store, and goes with the next start."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
         self._folder = folder
+        self._fsync = fsync
         for left in folder.glob(f"{_GONE}*"):
             shutil.rmtree(left, ignore_errors=True)
 
@@ -40,7 +42,7 @@ class RocksStores:
         return sorted(p.name for p in self._folder.glob("*") if not p.name.startswith(_GONE))
 
     def open(self, name: str) -> CheckpointStore:
-        return RocksStore(self._folder / name)
+        return RocksStore(self._folder / name, self._fsync)
 
     def remove(self, name: str) -> None:
         gone = self._folder / f"{_GONE}{name}"

@@ -56,7 +56,7 @@ class Node:
     threads: SimulatedThreads = field(init=False)
 
     def __post_init__(self) -> None:
-        self._shelf: Shelf = {}  # the checkpoints of parts
+        self._shelf: Shelf = {}  # the checkpoints of parts, which are synced
         self._begin_process()
         self.disk = SimulatedDisk(self.world, self.name, self._dies)
         self.stores = SimulatedStores(self.world, self.name, self._dies)
@@ -179,7 +179,6 @@ class Node:
         if power:
             self.disk.lose_power(wild=self.config.fsync == "epoch")
             self.stores.lose_power()
-            self.parts.lose_power()
         else:
             self.disk.end_process()
 
