@@ -19,10 +19,7 @@ ONCE_FAILED: dict[int, str] = {
     10: "a checkpoint outlived the end of the epoch log",
     15: "a server was stopped while a full disk held output up: its checkpoint was made without that",
     7: "a loss of power took the folder that a shard had moved to",
-    11: "a full disk ended an instance that had something to tell",
-    36: "a part that was lost had a checkpoint on its way, whose refusal ended the instance",
     37: "a job in parts was saved before it had read anything",
-    710: "a clock that was set back kept an instance from telling how it is",
 }
 
 
