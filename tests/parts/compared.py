@@ -22,6 +22,7 @@ from sqlengine.session import Runner
 from tests.pages import Report
 from tests.parts.group import TICK_MS, Failed, Group, broker_in, undivided, values_of
 from tests.parts.over_topics import Topics, left_in
+from tests.parts.standing import has, hold
 from tests.restores.lives import Statement
 from tests.restores.plans import (
     asks_for_order,
@@ -44,6 +45,8 @@ _PATIENCE_MS: Final = 60_000
 _CHANCE: Final = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 # What is left in each sink, or why the statement fails.
 Left: TypeAlias = list[Counter[str]] | str
+# Runs a statement in parts to its end.
+Divided: TypeAlias = Callable[[Group, PlannedJob, Random], None]
 # Names of tables and functions in reasons, which are counted without them.
 _NAMES: Final = re.compile(r"(?<=table )'[^']*' |(?<=: )[A-Z_0-9]+( DISTINCT)? (?=goes)")
 
@@ -55,6 +58,7 @@ class InParts:
     inner: Runner
     folder: Path
     report: Report
+    divided: Divided
 
     def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
         statement = Statement(tuple(sinks), dict(settings)).folded()
@@ -103,7 +107,7 @@ class InParts:
 
     def _in_parts(self, group: Group, sinks: tuple[Sink, ...]) -> Left:
         chance = Random(self.report.done["statements"])
-        found = _left(group, partial(_divided, chance=chance), "divided", tuple(_renamed(s) for s in sinks))
+        found = _left(group, partial(self.divided, chance=chance), "divided", tuple(_renamed(s) for s in sinks))
         self.report.done += group.acts
         return found
 
@@ -143,7 +147,7 @@ def _undivided(group: Group, job: PlannedJob) -> None:
     undivided(group, job).close()
 
 
-def _divided(group: Group, job: PlannedJob, chance: Random) -> None:
+def stay(group: Group, job: PlannedJob, chance: Random) -> None:
     group.start()
     group.submit(job)
     # Parts without a shard say so first: which rows are late depends on when the others know.
@@ -153,13 +157,29 @@ def _divided(group: Group, job: PlannedJob, chance: Random) -> None:
     group.close()
 
 
+def change(group: Group, job: PlannedJob, chance: Random) -> None:
+    """After some steps another number of parts takes up all that the job has."""
+    group.start()
+    group.submit(job)
+    for index in [*reversed(group.open), *chance.choices(range(group.parts), k=chance.randrange(12))]:
+        group.step(index)
+    hold(group)
+    other = replace(group, parts=2, graph="other", open={}, handovers={"all": has(group, job.name)})
+    for part in group.open.values():
+        part.abandon()
+    other.start()
+    other.take(job, "all")
+    other.run(chance, UNREST)
+    other.close()
+
+
 def _renamed(sink: Sink) -> Sink:
     assert sink.table is not None
     topic = sink.table.options.get("topic", "").replace("out", "divided")
     return replace(sink, table=replace(sink.table, options={**sink.table.options, "topic": topic}))
 
 
-def compared(script: Script, folder: Path) -> Report:
+def compared(script: Script, folder: Path, divided: Divided = stay) -> Report:
     """All statements of the script. `folder` is empty."""
     report = Report()
-    return rerun(script, folder, report, lambda inner, out: InParts(inner, folder, report))
+    return rerun(script, folder, report, lambda inner, out: InParts(inner, folder, report, divided))

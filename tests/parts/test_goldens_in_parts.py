@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.pages import STREAMING
-from tests.parts.compared import compared
+from tests.parts.compared import change, compared
 from tests.parts.covered import PAGE
 from tests.sql.golden import Script
 
 QUICK = {
     *("changelog/functions", "groups/set_operations", "insert/statement_sets", "joins/temporal", "match/after_ranks"),
     *("over/late_after_all", "ranks/partition_only", "windows/cascade_gap"),
+}
+CHANGING = {
+    *("aggregates/of_nothing", "aggregates/retraction", "joins/regular", "joins/temporal", "match/measures"),
+    *("over/frames_and_functions", "ranks/top_n", "windows/cascade_gap"),
 }
 EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow]) for s in STREAMING]
 
@@ -32,3 +36,10 @@ def test_little_is_left_out() -> None:
         pytest.skip("not all golden scripts have been run in parts in this process")
     done = PAGE.together.done
     assert done["in parts"] > 0.9 * done["statements"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [s for s in STREAMING if s.name in CHANGING], ids=lambda s: s.name)
+def test_the_same_rows_while_the_number_of_parts_changes(script: Script, tmp_path: Path) -> None:
+    report = compared(script, tmp_path / "run", change)
+    assert not report.failures, "\n".join(report.failures)
