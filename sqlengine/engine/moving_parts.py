@@ -6,7 +6,6 @@ hold the parts -> read both to the same place -> write down what the job has -> 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from parser.errors import SqlError
@@ -73,8 +72,7 @@ def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> 
             coming = target.change(target.runner.graph, plans, versions, {})
             source.call(lambda: _give(leaving, source, target, _Ready(meeting, going, coming)), None)
     finally:
-        with suppress(SqlError):
-            source.loop.call(lambda: setattr(inputs, "bounds", {}))
+        inputs.bounds = {}
 
 
 def _meeting(job: str, source: RunningGraph, target: DividedGraph, theirs: Positions) -> Positions:
