@@ -96,7 +96,7 @@ def bid(shard: int, number: int) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Setting:
-    """Of a life. `seed` decides what is done with the jobs and instances; None: nothing. `kills`: whether instances are killed
+    """Of a life. `seed` decides what is done with the jobs and instances; None: nothing, and more is read at once. `kills`: whether instances are killed
     from outside; those that are `spared` die by themselves."""
 
     folder: Path
@@ -138,7 +138,7 @@ def live(
 def _open(setting: Setting, fate: Fate, nursery: Nursery | None) -> Engine:
     config = Config(
         data=setting.folder / "data",
-        rows_per_read=64,
+        rows_per_read=1000 if setting.seed is None else 64,
         segment_bytes=64 << 10,
         checkpoint_ms=100,
         checkpoint_rows=300,
