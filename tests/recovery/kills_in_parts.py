@@ -31,7 +31,7 @@ _ENDED = frozenset({"instance leaves", "part given up"})
 
 
 class RunInParts:
-    """Of one folder."""
+    """Of one folder. `chance` decides how its lives are disturbed, and which instances are killed when."""
 
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self._chance = chance
@@ -75,12 +75,11 @@ class RunInParts:
         nursery = Nursery(partial(run_instance, self._lives, dooms))
         server = os.fork()
         if server == 0:
-            code = 1
             try:
                 out = os.open(os.devnull, os.O_WRONLY)
-                live(setting, out, batches=None, doom=None, last=self._last, nursery=nursery, lives=self._lives)
+                live(setting, out, batches=None, last=self._last, nursery=nursery, lives=self._lives)
             finally:
-                os._exit(code)
+                os._exit(1)
         nursery.leave()
         ends = time.monotonic() + _LONGEST_S
         while not enough() and time.monotonic() < ends:
@@ -97,7 +96,7 @@ class RunInParts:
         killed, quiet = self._setting, Setting(self._setting.folder.with_name("quiet"), instances=0)
         self._lives.forget()
         nursery = Nursery(partial(run_instance, self._lives, ()))
-        last = partial(live, killed, batches=lambda begun: begun + 4, doom=None, last=self._last, nursery=nursery)
+        last = partial(live, killed, batches=lambda begun: begun + 4, last=self._last, nursery=nursery)
         try:
             run_in_child(last, before=nursery.leave)
         finally:
@@ -108,7 +107,7 @@ class RunInParts:
 
 def _live_quietly(setting: Setting, killed: Path, last: LastChange, say: int) -> None:
     batches = batches_of(killed)
-    live(setting, say, batches=lambda _: batches, doom=None, last=last)
+    live(setting, say, batches=lambda _: batches, last=last)
 
 
 def run_parts_drawn(folder: Path, kills: int, seed: int) -> Tally:

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.recovery.mortal import POINTS
+from tests.recovery.in_parts import PATHS as PATHS_IN_PARTS
+from tests.recovery.mortal import PART_POINTS, POINTS
 from tests.recovery.page import PAGE
 from tests.recovery.workload import PATHS
 from tests.support import ROOT
@@ -34,4 +35,4 @@ def test_kills_at_every_point_and_forty_more(update: bool) -> None:
 
 def test_the_page_knows_all_points_and_paths() -> None:
     rows = {line.split(" | ")[0].removeprefix("| ") for line in PAGE.read_text().splitlines()}
-    assert {*PATHS, *(p for p in POINTS if not p.startswith("output of "))} <= rows
+    assert {*PATHS, *PATHS_IN_PARTS, *PART_POINTS, *(p for p in POINTS if not p.startswith("output of "))} <= rows
