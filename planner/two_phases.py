@@ -66,7 +66,7 @@ def splits(node: GroupAggregate, strategy: str) -> bool:
 
 
 def _merges(call: AggregateCall, strategy: str) -> bool:
-    if call.function not in _SPLIT or call.distinct:
+    if call.function.removesuffix(" SUMMED") not in _SPLIT or call.distinct:
         return False
     binary = call.argument_type is not None and call.argument_type.root in (Root.FLOAT, Root.DOUBLE)
     return strategy == "TWO_PHASE" or not binary or call.function == "COUNT"

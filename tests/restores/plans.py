@@ -156,7 +156,7 @@ def _scan(node: Scan) -> str:
 
 
 def _unordered(call: AggregateCall) -> bool:
-    function = call.function.removesuffix(" DISTINCT")
+    function = call.function.removesuffix(" DISTINCT").removesuffix(" SUMMED")
     if function not in _UNORDERED:
         return False
     return function == "COUNT" or call.argument_type is None or not _inexact(call.argument_type)
