@@ -72,6 +72,10 @@ class Holding:
             if not part.runner.stands:
                 return None
             if self._fetched is not None:
+                if (
+                    self._fetched[1].job not in part.runner.graph.jobs
+                ):  # it was taken out since, and the part opened then
+                    return None
                 return self._fetch(number, self._fetched[1].job, index, part)
         except BrokerUnreachable:
             raise

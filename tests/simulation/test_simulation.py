@@ -19,6 +19,7 @@ ONCE_FAILED: dict[int, str] = {
     10: "a checkpoint outlived the end of the epoch log",
     15: "a server was stopped while a full disk held output up: its checkpoint was made without that",
     7: "a loss of power took the folder that a shard had moved to",
+    207: "a part was opened after a job had left it, and was asked what it has of it",
     37: "a job in parts was saved before it had read anything",
 }
 
