@@ -163,6 +163,9 @@ class Grouping:
         for value in bound.values():
             if not isinstance(value, Literal) and value.digest not in self.grouped:
                 self._key(value, everywhere=all(value.digest in d for d in digests))
+        if bound and len(sets) == 1 and not (self.grouped or self.window):
+            # Groups by literals alone: no group is there without rows, as it is for an aggregate of all rows.
+            self._key(next(iter(bound.values())), everywhere=True)
         names = {digest: column.name for digest, column in self.grouped.items()}
         grouped = [frozenset(names[d] for d in group if d in names) for group in digests]
         # Flink takes them in this order, whatever that of the text.

@@ -43,3 +43,7 @@ SELECT COUNT(*) AS n FROM (SELECT user_id, COUNT(*) AS c FROM orders GROUP BY us
 SELECT COUNT(*) AS n FROM (SELECT user_id, COUNT(*) AS c FROM orders GROUP BY user_id) WHERE (c IS NOT NULL) IS NOT TRUE;
 SELECT COUNT(*) AS n FROM orders o JOIN users u ON o.user_id = u.user_id AND (u.name IS NULL) IS UNKNOWN;
 SELECT COUNT(*) AS n FROM orders o WHERE EXISTS (SELECT 1 FROM users u WHERE o.user_id = u.user_id AND u.level IS DISTINCT FROM u.level);
+-- Groups by literals alone are none of all rows.
+SELECT 'ab' AS k, COUNT(*) AS n FROM orders WHERE CAST(NULL AS BOOLEAN) GROUP BY 'ab';
+SELECT COUNT(*) AS n, SUM(qty) AS s FROM orders WHERE FALSE GROUP BY 1 + 1;
+SELECT 'ab' AS k, 'c' AS l, COUNT(*) AS n FROM orders GROUP BY 'ab', 'c';
