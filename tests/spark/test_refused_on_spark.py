@@ -22,7 +22,7 @@ REFUSED = {
     "an idle timeout": (
         """CREATE TEMPORARY TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
         WITH ('connector' = 'datagen', 'scan.watermark.idle-timeout' = '1 min'); SELECT ts FROM t;""",
-        "an idle timeout is not supported on Spark yet, where input has no end",
+        "watermarks that go by the clock are not supported on Spark yet, where input has no end",
         "leave out 'scan.watermark.idle-timeout'",
     ),
     "a user's function": (
