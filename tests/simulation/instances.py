@@ -101,10 +101,11 @@ class SimulatedProcess:
             if self.instance is not None and not self._stopping:
                 self.instance.turn()
                 return
+            short = self._node.short  # there may be space again before what found none comes back
             try:
                 self._begin_or_end()
             except ServiceError:
-                if not self._node.short:
+                if not (short or self._node.short):
                     raise
                 self._end(GONE)
 
