@@ -42,9 +42,10 @@ def _value(value: object, kind: DataType) -> object:
             assert isinstance(value, list)
             return [_value(v, kind.children[0]) for v in value]
         case Root.MAP | Root.MULTISET:
+            assert isinstance(value, list | dict)
             pairs = value.items() if isinstance(value, dict) else value
             number = INT if kind.root is Root.MULTISET else kind.children[1]
-            return [(_value(k, kind.children[0]), _value(v, number)) for k, v in pairs]  # type: ignore[attr-defined]
+            return [(_value(k, kind.children[0]), _value(v, number)) for k, v in pairs]
         case _:
             return _scalar(value, kind)
 

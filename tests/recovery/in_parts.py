@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -313,12 +313,12 @@ def check(killed: Path, quiet: Path) -> None:
     assert ours.keys() == theirs.keys()
     for name, found in ours.items():
         assert found, f"nothing came of {name}"
-        assert found == theirs[name], f"{name}: {len(found)} and {len(theirs[name])}"  # type: ignore[arg-type]
+        assert found == theirs[name], f"{name}: {len(found)} and {len(theirs[name])}"
 
 
-def _outputs(folder: Path) -> dict[str, object]:
+def _outputs(folder: Path) -> dict[str, Sized]:
     with _broker(folder) as broker:
-        found: dict[str, object] = {}
+        found: dict[str, Sized] = {}
         for name in ("found", "hot"):
             rows = [json.loads(v) for v in records(broker, name, 0)]
             found |= {f"{name} of shard {s}": [r for r in rows if r["id"] % SHARDS == s] for s in range(SHARDS)}

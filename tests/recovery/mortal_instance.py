@@ -29,6 +29,12 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _POINTS = {"_parts": "part record", "_shuffle": "rows between parts", "_checkpoints": "checkpoint of a part"}
+_WORK: tuple[tuple[type, str, str], ...] = (
+    (OwnedParts, "_open", "part taken up"),
+    (OwnedParts, "close", "part given up"),
+    (Following, "_prepare", "change prepared"),
+    (Following, "_switch", "change made in a part"),
+)
 _TOLD = ("_instances", "_control")
 _REQUEST: msgspec.msgpack.Decoder[AnyRequest] = msgspec.msgpack.Decoder(AnyRequest)
 
@@ -77,10 +83,8 @@ def make_parts_mortal(fate: Fate) -> None:
 
         return run
 
-    OwnedParts._open = mortal("part taken up", OwnedParts._open)  # type: ignore[method-assign]
-    OwnedParts.close = mortal("part given up", OwnedParts.close)  # type: ignore[method-assign]
-    Following._prepare = mortal("change prepared", Following._prepare)  # type: ignore[method-assign]
-    Following._switch = mortal("change made in a part", Following._switch)  # type: ignore[method-assign]
+    for owner, method, point in _WORK:
+        setattr(owner, method, mortal(point, getattr(owner, method)))
 
 
 class Lives:

@@ -125,15 +125,20 @@ def _check_extra(job: str, sql: str | None, mine: list[Row], text: str | None, l
     least = int(text.rsplit(" ", 1)[1])
     for shard, events in enumerate(life.events):
         wanted: list[Row] = [(job, e.id) for e in events if e.amount > least and not e.broken]
-        got = [r for r in mine if r[1] % 2 == shard]  # type: ignore[operator]
+        got = _of_shard(mine, shard)
         assert got == (wanted if sql else wanted[: len(got)]), f"job {job}: {_difference(got, wanted)}"
+
+
+def _of_shard(mine: list[Row], shard: int) -> list[Row]:
+    """The rows of a job that came from the shard: each has an id, of which it is the rest."""
+    return [row for row in mine if int(str(row[1])) % 2 == shard]
 
 
 def _check_late(job: str, mine: list[Row], life: Life) -> None:
     """All rows from some record of each shard on."""
     for shard, events in enumerate(life.events):
         wanted: list[Row] = [(job, e.id) for e in events if e.amount > 2 and not e.broken]
-        got = [r for r in mine if r[1] % 2 == shard]  # type: ignore[operator]
+        got = _of_shard(mine, shard)
         assert got == wanted[len(wanted) - len(got) :], f"job {job}: {_difference(got, wanted)}"
 
 
