@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -147,7 +147,7 @@ def empty(schema: Schema, *, proctime: int = 0, watermark: int = MIN_WATERMARK) 
     return Batch(schema, tuple(pa.array([], c.type.arrow) for c in schema), 0, proctime, watermark)
 
 
-def from_pydict(schema: Schema, data: dict[str, list[object]]) -> Batch:
+def from_pydict(schema: Schema, data: Mapping[str, Sequence[object]]) -> Batch:
     """A batch from Python values by column name (tests, VALUES)."""
     columns = tuple(pa.array(data[c.name], c.type.arrow) for c in schema)
     return Batch(schema, columns, len(columns[0]) if columns else 0)

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -17,7 +17,7 @@ PATIENCE_S = 150
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], what: str | Callable[[], object] = "it") -> T:
+def eventually(condition: Callable[[], T | Literal[False] | None], what: str | Callable[[], object] = "it") -> T:
     """What the condition gives once it is true. `what` tells the error what was waited for."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := condition()):

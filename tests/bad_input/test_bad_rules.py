@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -44,7 +46,7 @@ BROKEN = {
 def test_a_broken_rule_says_what_is_wrong(user: User, sql: str, told: str) -> None:
     user.submit("good", rule("good"))
     for query in ({}, {"dry_run": "true"}):
-        error = user.refused(lambda query=query: user.submit("x", sql, **query))
+        error = user.refused(partial(user.submit, "x", sql, **query))
         assert error.status in (400, 422), error
         assert told in f"{error} {error.hint}", f"{error} {error.hint}"
         assert "Traceback" not in str(error)
@@ -112,7 +114,7 @@ def test_hundreds_of_rules_of_which_one_is_broken(user: User) -> None:
     jobs = {f"r{n}": rule(f"r{n}", f"amount = {n}") for n in range(60)}
     jobs["r30"] = rule("r30", "REGEXP(word, '(')")
     jobs["r31"] = rule("r31", "amount = ")
-    body = user.client.post("/api/v1/jobs", {"jobs": jobs})
+    body: Any = user.client.post("/api/v1/jobs", {"jobs": jobs})
     refused = {j["name"] for j in body["jobs"] if j["status"] == "refused"}
     assert refused == {"r30", "r31"}
     assert (user.fired(amount=29), user.fired(amount=30), user.fired(amount=31)) == ({"r29"}, set(), set())

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def fill(user: User) -> list[object]:
     while ready(user) and refused < 50:
         event = user.event()
         for topic, record in (("events", event), ("timed", {"id": event["id"], "ts": "2026-01-01 00:00:00"})):
-            error = user.try_to(lambda topic=topic, record=record: user.write(topic, record))
+            error = user.try_to(partial(user.write, topic, record))
             if error is not None:
                 assert (error.status, "no space" in error.message) == (507, True), error
                 refused += 1
@@ -53,7 +54,7 @@ def ready(user: User) -> bool:
     return error is None
 
 
-def outlive(server: Process, shrink: Callable[[], None], relieve: Callable[[], None]) -> tuple[User, list[object]]:
+def outlive(server: Process, shrink: Callable[[], object], relieve: Callable[[], object]) -> tuple[User, list[object]]:
     """Fills the disk of a server, looks at it, makes space, and counts. Gives the events that were taken, too."""
     user = server.user()
     user.prepare()
@@ -101,7 +102,7 @@ def check(user: User, taken: list[object]) -> None:
 def test_files_that_may_not_grow(tmp_path: Path) -> None:
     flag = tmp_path / "limit"
     with Process(tmp_path / "data", before=LIMITED.format(flag=str(flag)), options=OFTEN) as server:
-        user, taken = outlive(server, lambda: flag.write_text("60000") and None, flag.unlink)
+        user, taken = outlive(server, lambda: flag.write_text("60000"), flag.unlink)
     assert "stands still" in server.said()
     outlive_again(tmp_path / "data", user, taken)
 

@@ -146,7 +146,8 @@ def test_many_threads_use_one_broker(http_broker: RemoteBroker) -> None:
 def stale(http_broker: RemoteBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteBroker]:
     """One whose kept connection breaks the next time that it is used."""
     http_broker.topics()
-    send, broken = HttpTransport._send, []
+    send = HttpTransport._send
+    broken: list[http.client.HTTPConnection] = []
 
     def break_once(self: HttpTransport, connection: http.client.HTTPConnection, question: bytes) -> bytes:
         if not broken:

@@ -77,7 +77,9 @@ def test_what_was_read_outlives_file_and_broker(folder: Path) -> None:
 def test_many_small_batches_are_read_together_as_they_are_one_by_one(folder: Path) -> None:
     broker = EmbeddedBroker(folder, segment_bytes=20_000)
     broker.create_topic("t")
-    values, times, number = [], [], 0
+    values: list[bytes] = []
+    times: list[int] = []
+    number = 0
     while len(values) < 2000:
         rows = [b"%d" % (len(values) + row) * (number % 7) for row in range(1 + number % 3)]
         writer = {"writer": "w" * (number % 9 + 1), "epoch": number} if number % 4 == 0 else {}

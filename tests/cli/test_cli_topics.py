@@ -18,7 +18,7 @@ Topic = Callable[..., Result]
 @pytest.fixture(params=["server", "folder"])
 def topic(request: pytest.FixtureRequest, sql: Sql) -> Topic:
     if request.param == "server":
-        return request.getfixturevalue("served")  # type: ignore[no-any-return]
+        return request.getfixturevalue("served")
     sql("topic", "create", "first", "--data", "d")
 
     def run(*arguments: object, stdin: bytes = b"") -> Result:

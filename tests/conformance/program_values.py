@@ -56,7 +56,7 @@ def _scalar(value: object, kind: DataType) -> object:
         case Root.TIMESTAMP | Root.TIMESTAMP_LTZ | Root.DATE | Root.TIME:
             unit = "D" if kind.root is Root.DATE else kind.arrow.unit
             moment = f"1970-01-01T{text}" if kind.root is Root.TIME else text.removesuffix("Z")
-            return int(np.datetime64(moment, unit).astype(np.int64))
+            return int(np.array(moment, f"datetime64[{unit}]").astype(np.int64))
         case Root.DECIMAL:
             return Decimal(text).quantize(Decimal(1).scaleb(-kind.scale))
         case Root.BINARY | Root.VARBINARY:

@@ -172,11 +172,7 @@ def _table(step: Mapping[str, object], role: str) -> TableStep:
         f"CREATE TABLE `{name}` ({components}){partitioned} WITH ({options})",
         tuple(_rows(step.get("dataBeforeRestore"))),
         tuple(_rows(step.get("dataAfterRestore"))),
-        tuple(
-            row
-            for key in ("expectedBeforeRestore", "expectedAfterRestore")
-            for row in (*_rows(step.get(key)), *(str(t) for t in _list(step.get(f"{key}Strings") or [])))
-        ),
+        tuple(row for key in ("expectedBeforeRestore", "expectedAfterRestore") for row in _expected(step, key)),
         None if final is None else tuple(_rows(final)),
         tuple(_metadata(step)),
     )
@@ -186,6 +182,11 @@ def _metadata(step: Mapping[str, object]) -> Iterator[str]:
     for name, value in map(_list, _list(step.get("options") or [])):
         if str(name) in ("readable-metadata", "writable-metadata"):
             yield from (key.partition(":")[0] for key in re.split(r",(?=\w+:)", str(value)))
+
+
+def _expected(step: Mapping[str, object], key: str) -> Iterator[Row | str]:
+    yield from _rows(step.get(key))
+    yield from map(str, _list(step.get(f"{key}Strings") or []))
 
 
 def _rows(value: object) -> Iterator[Row]:

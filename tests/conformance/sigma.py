@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sqlglot import exp
 
@@ -104,7 +105,8 @@ def _columns(where: str) -> set[str]:
 def run_sigma(folder: Path, without: frozenset[str] = frozenset()) -> Report:
     """Runs all rules of a folder as jobs over all its events and compares with the expected alerts."""
     report = Report()
-    options = replace(Options(), **dict.fromkeys(without, False))
+    switched: dict[str, Any] = dict.fromkeys(without, False)
+    options = replace(Options(), **switched)
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         engine = Engine(Config(data=Path(scratch), rules=options))
         try:

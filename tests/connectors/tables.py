@@ -52,6 +52,10 @@ def read_all(source: Source, max_rows: int = 1000) -> list[bytes]:
             assert chunk.num_rows <= max_rows
             again = source.read(shard, chunk.start, max_rows=1, until=chunk.end)
             assert again is not None
+            assert again.records is not None
+            assert again.offsets is not None
+            assert chunk.records is not None
+            assert chunk.offsets is not None
             assert again.records.to_pylist() == chunk.records.to_pylist()
             assert again.offsets.tolist() == chunk.offsets.tolist()
             found += chunk.records.to_pylist()

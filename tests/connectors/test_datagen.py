@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,7 +34,7 @@ from parser.types import (
     timestamp_ltz,
     varchar,
 )
-from sqlengine.connectors.base import Source
+from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.registry import open_source
 from tests.connectors.tables import Clock, environment, table
 
@@ -41,9 +44,15 @@ ALL = Schema.of(
 )  # fmt: skip
 
 
-def source(schema: Schema, clock: Clock | None = None, **options: str) -> Source:
+def source(schema: Schema, clock: Clock | None = None, /, **options: str) -> Source:
     named = {k.replace("__", ".").replace("_", "-"): v for k, v in options.items()}
     return open_source(table({"connector": "datagen", **named}, schema), environment(clock=clock))
+
+
+def columns_of(chunk: Chunk | None) -> Mapping[str, pa.Array]:
+    assert chunk is not None
+    assert chunk.columns is not None
+    return chunk.columns
 
 
 @settings(max_examples=50, deadline=None)
@@ -62,10 +71,9 @@ def test_a_replay_gives_the_same_rows(start: int, middle: int, rest: int, seed: 
         again.read("0", start, max_rows=1, until=start + middle),
         again.read("0", start + middle, max_rows=1, until=start + middle + rest),
     ]
-    assert whole is not None
     for name in ALL.names:
-        assert whole.columns[name].type == ALL.type(name).arrow
-        assert whole.columns[name].to_pylist() == [v for p in parts for v in p.columns[name].to_pylist()]
+        assert columns_of(whole)[name].type == ALL.type(name).arrow
+        assert columns_of(whole)[name].to_pylist() == [v for p in parts for v in columns_of(p)[name].to_pylist()]
 
 
 def test_options_bound_the_values() -> None:
@@ -79,8 +87,7 @@ def test_options_bound_the_values() -> None:
         "m__min": "0",
     }
     read = source(ALL, **{f"fields__{k}": v for k, v in options.items()}).read("0", 0, max_rows=1, until=2000)
-    assert read is not None
-    columns = {name: c.to_pylist() for name, c in read.columns.items()}
+    columns = {name: c.to_pylist() for name, c in columns_of(read).items()}
     assert set(columns["i"]) == set(range(1, 7))
     assert all(-0.5 <= v <= 0.5 for v in columns["d"])
     assert all(0 <= v <= 9 for v in columns["m"])
@@ -90,8 +97,7 @@ def test_options_bound_the_values() -> None:
     assert len(set(columns["l"])) == 2000
     assert 800 < sum(columns["b"]) < 1200
     other = source(ALL, seed="1").read("0", 0, max_rows=1, until=5)
-    assert other is not None
-    assert other.columns["l"].to_pylist() != columns["l"][:5]
+    assert columns_of(other)["l"].to_pylist() != columns["l"][:5]
 
 
 def test_a_sequence_bounds_the_table() -> None:
@@ -99,8 +105,7 @@ def test_a_sequence_bounds_the_table() -> None:
                     fields__s__kind="sequence", fields__s__start="1", fields__s__end="90")  # fmt: skip
     assert (opened.bounded, opened.end("0")) == (True, 5)
     read = opened.read("0", 0, max_rows=1, until=5)
-    assert read is not None
-    assert [c.to_pylist() for c in read.columns.values()] == [[5, 6, 7, 8, 9], ["1", "2", "3", "4", "5"]]
+    assert [c.to_pylist() for c in columns_of(read).values()] == [[5, 6, 7, 8, 9], ["1", "2", "3", "4", "5"]]
 
 
 def test_rows_come_at_the_rate() -> None:
@@ -136,11 +141,9 @@ def test_options_of_parts_bound_what_is_in_arrays_rows_maps_and_multisets() -> N
     }
     opened = source(NESTED, rows_per_second="1", **given)
     whole, later = (opened.read("0", first, max_rows=1, until=50) for first in (0, 20))
-    assert whole is not None
-    assert later is not None
-    columns = {name: c.to_pylist() for name, c in whole.columns.items()}
-    assert {name: c.type for name, c in whole.columns.items()} == {c.name: c.type.arrow for c in NESTED}
-    assert {name: c.to_pylist() for name, c in later.columns.items()} == {n: c[20:] for n, c in columns.items()}
+    columns = {name: c.to_pylist() for name, c in columns_of(whole).items()}
+    assert {name: c.type for name, c in columns_of(whole).items()} == {c.name: c.type.arrow for c in NESTED}
+    assert {name: c.to_pylist() for name, c in columns_of(later).items()} == {n: c[20:] for n, c in columns.items()}
     assert {v for element in columns["a"] for v in element} == {1, 2}
     assert {len(v) for v in columns["a"]} == {3}
     assert {len(v) for r in columns["r"] for v in r["x"]} == {4}

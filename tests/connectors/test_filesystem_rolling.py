@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -97,6 +98,11 @@ def test_a_death_at_any_change_of_the_disk(format_name: str, power: bool) -> Non
     assert deaths >= 15
 
 
+def _used_up(left: list[int], _: str) -> bool:
+    left[0] -= 1
+    return left[0] < 0
+
+
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_a_full_disk_loses_nothing(format_name: str) -> None:
     disk = SimulatedDisk(World(1), "a", lambda: False)
@@ -106,11 +112,7 @@ def test_a_full_disk_loses_nothing(format_name: str) -> None:
     for epoch in range(1, 7):
         left = [epoch % 4]
 
-        def full(size: int, left: list[int] = left) -> bool:
-            left[0] -= 1
-            return left[0] < 0
-
-        disk.full = full
+        disk.full = partial(_used_up, left)
         try:
             write(sink, epoch)
         except BrokerFull:

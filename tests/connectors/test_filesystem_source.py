@@ -82,12 +82,14 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
     shard = str(path)
     first = opened.read(shard, 0, max_rows=9)
     assert first is not None
+    assert first.records is not None
     assert (first.records.to_pylist(), first.end) == ([b"1"], 2)
     assert opened.read(shard, 2, max_rows=9) is None
     with path.open("a") as file:
         file.write("ished\n")
     second = opened.read(shard, 2, max_rows=9)
     assert second is not None
+    assert second.records is not None
     assert second.records.to_pylist() == [b"unfinished"]
     assert opened.end(shard) == second.end
 

@@ -99,6 +99,7 @@ def test_metadata_and_tombstones(broker: EmbeddedBroker) -> None:
     metadata = {"timestamp": timestamp(6), "offset": BIGINT, "shard": INT, "key": BYTES}
     chunk = open_source(table(EARLIEST, metadata=metadata), environment(broker)).read("0", 0, max_rows=9)
     assert chunk is not None
+    assert chunk.offsets is not None
     assert (chunk.start, chunk.end, chunk.num_rows, chunk.offsets.tolist()) == (0, 3, 2, [0, 2])
     found = {k: v.to_pylist() for k, v in chunk.metadata.items() if k != "timestamp"}
     assert found == {"offset": [0, 2], "shard": [0, 0], "key": [b"a", None]}

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,7 @@ def test_half_written_files_are_never_seen(watcher: FolderWatcher, folder: Path,
     for name in map(str, range(20)):
         before = len(recorder.changes)
         in_time = write_in_parts(folder / f"{name}.sql", parts, QUIET_MS / 1000)
-        recorder.wait(lambda name=name: recorder.jobs.get(name) == "".join(parts))
+        recorder.wait(partial(lambda name: recorder.jobs.get(name) == "".join(parts), name))
         if in_time:
             assert [set(change.upserts) for change in recorder.changes[before:] if change] == [{name}]
             return
@@ -346,6 +347,7 @@ def test_nothing_is_lost_without_notifications(
 def test_an_observer_that_falls_silent_is_noticed(
     watcher: FolderWatcher, folder: Path, recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
+    assert watcher._observer is not None
     watcher._observer.unschedule_all()
     watcher._rescan_s = 1.0
     watcher._woken.set()

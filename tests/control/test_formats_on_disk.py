@@ -39,7 +39,9 @@ def head(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
 
     def write(data: Path) -> None:
         store = RocksStore(data / "graphs" / "main")
-        about = json.loads(store._db.get(b"head"))
+        head = store._db.get(b"head")
+        assert isinstance(head, bytes)
+        about = json.loads(head)
         change(about)
         store._db.put(b"head", json.dumps(about).encode())
         store.close()

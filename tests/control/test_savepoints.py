@@ -4,6 +4,7 @@ have written without."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -234,7 +235,10 @@ def test_a_savepoint_outside_its_folders_is_refused(engine: Engine, tmp_path: Pa
 def test_an_empty_name_of_a_savepoint_is_no_start_without_one(engine: Engine) -> None:
     engine.submit("a", COUNT.format(0))
     stopped(engine, "a")
-    for start in (lambda: engine.start_job("a", ""), lambda: engine.submit("a", COUNT.format(0), savepoint=" ")):
+    for start in (
+        partial(engine.start_job, "a", ""),
+        partial(engine.submit, "a", COUNT.format(0), savepoint=" "),
+    ):
         with pytest.raises(JobError, match="is empty"):
             start()
     assert engine.job("a").state is JobState.STOPPED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -76,9 +77,8 @@ def test_a_job_above_its_limit_is_stopped_and_the_others_run_on(tmp_path: Path, 
     assert "of job 'many' holds" in reason, reason
 
     def read() -> int:
-        return engine.state.operations("count")[-1].state.rows and sum(
-            r[1] for r in engine.state.rows("count", 2, 9)[0].rows
-        )
+        held = engine.state.operations("count")[-1].state.rows
+        return held and sum(cast(int, r[1]) for r in engine.state.rows("count", 2, 9)[0].rows)
 
     assert eventually(lambda: read() == 40_000)
     assert engine.job("count").state is JobState.RUNNING

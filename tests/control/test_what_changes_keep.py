@@ -74,6 +74,7 @@ def test_the_job_log_does_not_grow_with_every_start_and_stop(tmp_path: Path) -> 
     engine = open_engine(tmp_path)
     records = engine.broker.read("_jobs", 0, 0)
     assert records is not None
+    assert records.keys is not None
     kept = [key for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True) if value]
     assert sorted(kept) == [b"job:a", b"job:tables", b"version:a@1", b"version:tables@1"]
     engine.close()

@@ -12,9 +12,10 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Callables
 from sqlengine.executors.answers import ANSWERS, Answers
 from sqlengine.functions.answers import run
+from sqlengine.functions.host import Binding
 from tests.functions.test_python_sinks import EVENTS, Life, table
 from tests.support import eventually
-from udf.user import UserFunction
+from udf.user import Kind, UserFunction
 
 VARYING = """
 import itertools, random
@@ -110,13 +111,13 @@ def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_
             ANSWERS, 0, [b'{"graph": "g", "epoch": 1, "answers": [], "format": 1}'], keys=[b"g"], timestamp_ms=0
         )
     broker.trim(ANSWERS, 0, 5)
-    rolled = UserFunction("varying.roll", "content", "scalar", (), "DOUBLE", deterministic=False)
+    rolled = UserFunction("varying.roll", "content", Kind.SCALAR, (), "DOUBLE", deterministic=False)
     answers = Answers(broker, "g")
     answers.load(1)
     with answers.of(1):
         pass  # nothing is asked
     with pytest.raises(ServiceError, match="epoch 2 of graph 'g' cannot be repeated"), answers.of(2):
-        run(rolled, {}, 2, lambda start, end: ({}, []), lambda *_: None)
+        run(rolled, Binding("f", ()), 2, lambda start, end: ({}, []), lambda *_: None)
     broker.close()
 
 

@@ -198,7 +198,7 @@ def test_content_is_all_that_is_imported_from_the_folder(tmp_path: Path) -> None
     assert collect("missing", tmp_path) is None
     store = ModuleStore(tmp_path / "store")
     folder = store.put(sources)
-    assert store.put(Sources(dict(reversed(sources.files.items())))) == folder
+    assert store.put(Sources(dict(reversed(list(sources.files.items()))))) == folder
     (tmp_path / "b.py").write_text("import a\n")
     changed = collect("a", tmp_path)
     assert changed is not None

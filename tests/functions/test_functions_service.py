@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -259,7 +261,7 @@ def test_equal_calls_of_equal_content_are_one_node(server: tuple[Service, User],
             call = alerting(name, "merged", f"{function}(amount)").replace(f"FUNCTION {function}", f"FUNCTION {name}")
             user.submit(f"{function}.{name}", call.replace(f"WHERE {function}", f"WHERE {name}"))
     for function, shared in (("same", True), ("other", False)):
-        plan = user.client.get(f"/api/v1/jobs/{function}.uno/explain", format="json")
+        plan: Any = user.client.get(f"/api/v1/jobs/{function}.uno/explain", format="json")
         (node,) = [n for n in plan["graph"] if n["operation"] == "Filter"]
         assert (f"{function}.duo" in node["shared_with"]) == shared
         assert f"merged.{function}@" in node["label"]
@@ -268,7 +270,11 @@ def test_equal_calls_of_equal_content_are_one_node(server: tuple[Service, User],
 def test_modules_come_with_a_request_where_the_server_takes_them(server: tuple[Service, User], tmp_path: Path) -> None:
     source = "import told\nfrom sqlengine import udf\n\n@udf\ndef brought(a: int) -> int:\n    return a - told.LIMIT\n"
     modules = {"brought_along.py": source, "told.py": "LIMIT = 3\n"}
-    body = {"name": "b", "sql": alerting("b", "brought_along", "brought(amount)"), "modules": modules}
+    body: dict[str, object] = {
+        "name": "b",
+        "sql": alerting("b", "brought_along", "brought(amount)"),
+        "modules": modules,
+    }
     error = server[1].refused(lambda: server[1].client.post("/api/v1/jobs", body))
     assert "takes no modules" in str(error)
     for life in range(2):
@@ -280,6 +286,6 @@ def test_modules_come_with_a_request_where_the_server_takes_them(server: tuple[S
                 prepare(user)
                 user.client.post("/api/v1/jobs", body)
                 modules["../evil.py"] = ""
-                evil = user.refused(lambda user=user: user.client.post("/api/v1/jobs", {**body, "name": "c"}))
+                evil = user.refused(partial(user.client.post, "/api/v1/jobs", {**body, "name": "c"}))
                 assert "is not the name of a module" in str(evil)
             assert [user.fired(amount=n) for n in (3, 4)] == [set(), {"b"}]

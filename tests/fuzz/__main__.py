@@ -109,8 +109,8 @@ def _shrink(flink: Flink, held: list[Table], query: Query, verdict: Verdict) -> 
         for row in table.rows:
             click.echo(f"    {json.dumps(row, ensure_ascii=False)}")
     for name, answer in (("Flink", found.flink), ("here ", found.ours)):
-        for row in [answer] if isinstance(answer, str) else answer:
-            click.echo(f"  {name} {row[:1000]}")
+        for line in [answer] if isinstance(answer, str) else answer:
+            click.echo(f"  {name} {line[:1000]}")
 
 
 if __name__ == "__main__":

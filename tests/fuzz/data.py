@@ -114,7 +114,7 @@ def _maxwell(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
 
 def _canal(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
     told = _maxwell(before, after)
-    lists = {k: [told[k]] for k in ("data", "old") if k in told}
+    lists: dict[str, Any] = {k: [told[k]] for k in ("data", "old") if k in told}
     return {**lists, "type": told["type"].upper()}
 
 

@@ -98,8 +98,8 @@ def queries(
 
 def _query(seed: int, number: int, tables: Sequence[Table], only: str | None, batch: bool) -> Query:
     """Every pair of operations has its turn, and a third one with it; the first attempt that has all of them counts."""
-    turn = _TURNS[(seed * TOGETHER + number) % len(_TURNS)]
-    wanted = (*turn, Random(f"{seed}/{number}").choice(list(OPERATORS)))
+    turn: tuple[str, ...] = _TURNS[(seed * TOGETHER + number) % len(_TURNS)]
+    wanted: tuple[str, ...] = (*turn, Random(f"{seed}/{number}").choice(list(OPERATORS)))
     if batch:
         turn, wanted = (tuple(n for n in names if n not in STREAMING) for names in (turn, wanted))
     found: list[Query] = []

@@ -194,7 +194,8 @@ def lateral(make: Making, depth: int) -> Relation:
         return join(make, depth)
     if make.chance(0.5):
         call, result = aggregate(make, Relation(inner.sql, right.columns, ordered=False))
-        items, found, first = [f"{call} AS {result.name}"], (result,), ""
+        found: tuple[Column, ...] = (result,)
+        items, first = [f"{call} AS {result.name}"], ""
     else:
         items, found = output(make, (right, {c.name: make.name("l") for c in right.columns}))
         by = total_order(make, Relation("", found, updating=True), [])

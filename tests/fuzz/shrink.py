@@ -88,7 +88,7 @@ def _smaller(sql: str) -> Iterator[str]:
             yield text
 
 
-def _attempts(node: exp.Expression) -> Iterator[Any]:
+def _attempts(node: exp.Expr) -> Iterator[Any]:
     for key, value in node.args.items():
         if isinstance(value, list):
             for index in range(len(value)):
@@ -97,12 +97,12 @@ def _attempts(node: exp.Expression) -> Iterator[Any]:
             yield _without(key)
         held = value if isinstance(value, list) else [value]
         for index, child in enumerate(held):
-            if isinstance(child, exp.Expression) and not isinstance(node, exp.Identifier | exp.Column):
+            if isinstance(child, exp.Expr) and not isinstance(node, exp.Identifier | exp.Column):
                 yield _raised(key, index)
 
 
 def _without(key: str) -> Any:
-    def change(place: exp.Expression, whole: exp.Expression) -> exp.Expression:
+    def change(place: exp.Expr, whole: exp.Expr) -> exp.Expr:
         place.set(key, None)
         return whole
 
@@ -110,7 +110,7 @@ def _without(key: str) -> Any:
 
 
 def _without_item(key: str, index: int) -> Any:
-    def change(place: exp.Expression, whole: exp.Expression) -> exp.Expression:
+    def change(place: exp.Expr, whole: exp.Expr) -> exp.Expr:
         items = list(place.args[key])
         del items[index]
         place.set(key, items)
@@ -122,7 +122,7 @@ def _without_item(key: str, index: int) -> Any:
 def _raised(key: str, index: int) -> Any:
     """The child in the place of the node."""
 
-    def change(place: exp.Expression, whole: exp.Expression) -> exp.Expression:
+    def change(place: exp.Expr, whole: exp.Expr) -> exp.Expr:
         held = place.args[key]
         child = held[index] if isinstance(held, list) else held
         if place is whole or place.parent is None:

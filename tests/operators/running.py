@@ -16,7 +16,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.planning import JobText, plan_job
-from sqlengine.results import rows_of
+from sqlengine.results import JsonValue, rows_of
 
 T0 = 1_700_000_000_000  # a multiple of 10 s
 
@@ -45,7 +45,7 @@ class Running:
         job = plan_job(JobText("job", text), Catalog(), {MINI_BATCH: "false", **(settings or {})})
         self.runner.apply(self.runner.prepare(merge(Graph(), {"job": job.sinks}), {"job": 1}))
 
-    def after(self, ms: int) -> list[list[object]]:
+    def after(self, ms: int) -> list[list[JsonValue]]:
         """All rows that have come out at `ms` behind the beginning."""
         self.now = T0 + ms
         while self.runner.step():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from tests.operators.test_joins import Source
 from tests.operators.touched import counted
 
 SCHEMA = Schema.of(id=INT, k=STRING, o=INT, v=INT)
-Row = tuple[object, ...]
+Row: TypeAlias = tuple[Any, ...]
 NUMBER = BIGINT.with_nullable(False)
 CALLS = {
     "ROW_NUMBER": OverCall("n", "ROW_NUMBER", (), NUMBER),
@@ -48,7 +49,7 @@ def batch_of(changes: Sequence[tuple[int, Row]]) -> Batch:
     return Batch(SCHEMA, columns, len(changes), kinds=kinds if kinds.any() else None)
 
 
-def value(name: str, held: Sequence[Row], at: int, rows: bool) -> object:
+def value(name: str, held: Sequence[Row], at: int, rows: bool) -> int | None:
     """Of the row at this place of a key's rows in order."""
     order = [r[2] for r in held]
     first, end = order.index(order[at]), len(order) - order[::-1].index(order[at])

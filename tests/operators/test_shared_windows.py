@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_aggregates(window: Hop | Cumulate | Session, seed: int) -> None:
     for size, restart in ((1, False), (7, False), (50, True), (1_000, False)):
         found, _ = run(plan, given, size, restart)
         assert sorted((unordered(r) for r in found), key=repr) == wanted
-        ends = [r[-2] for r in found]
+        ends = [cast(int, r[-2]) for r in found]
         assert ends == sorted(ends)
         first = first or found
         assert [unordered(r) for r in found] == [unordered(r) for r in first]

@@ -17,7 +17,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.jobs.planning import JobText, plan_job
-from sqlengine.results import rows_of
+from sqlengine.results import JsonValue, rows_of
 
 TABLES = """
 CREATE TABLE t (ts TIMESTAMP(3), k STRING, v INT, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
@@ -45,7 +45,7 @@ WINDOWS = (
 )
 
 
-def told(window: str, rows: list[tuple[RowKind, int, str, int]], size: int) -> list[list[object]]:
+def told(window: str, rows: list[tuple[RowKind, int, str, int]], size: int) -> list[list[JsonValue]]:
     memory = Memory()
     schema = Schema.of(ts=timestamp(3), k=STRING, v=INT)
     data: dict[str, list[object]] = {n: [r[i + 1] for r in rows] for i, n in enumerate(schema.names)}

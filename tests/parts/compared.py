@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final, TypeAlias
@@ -107,7 +106,9 @@ class InParts:
 
     def _in_parts(self, group: Group, sinks: tuple[Sink, ...]) -> Left:
         chance = Random(self.report.done["statements"])
-        found = _left(group, partial(self.divided, chance=chance), "divided", tuple(_renamed(s) for s in sinks))
+        found = _left(
+            group, lambda group, job: self.divided(group, job, chance), "divided", tuple(_renamed(s) for s in sinks)
+        )
         self.report.done += group.acts
         return found
 

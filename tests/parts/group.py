@@ -121,7 +121,7 @@ class Group:
         self.open[index] = part
         return part
 
-    def submit(self, job: PlannedJob, version: int = 1, among: Callable[[], None] = lambda: None) -> None:
+    def submit(self, job: PlannedJob, version: int = 1, among: Callable[[], object] = lambda: None) -> None:
         """Every part makes the change ready, then each switches; `among` comes between two of them."""
         self.plans[job.name, version] = job
         self._change({job.name: job}, {job.name: version}, among)
@@ -137,10 +137,10 @@ class Group:
             assert change.brought is not None
             part.switch(replace(change, starts=change.brought.positions))
 
-    def remove(self, name: str, among: Callable[[], None] = lambda: None) -> None:
+    def remove(self, name: str, among: Callable[[], object] = lambda: None) -> None:
         self._change({}, {name: 0}, among)
 
-    def _change(self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], among: Callable[[], None]) -> None:
+    def _change(self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], among: Callable[[], object]) -> None:
         ready = [(p, p.prepare(p.runner.graph, plans, jobs, {})) for p in self.open.values()]
         for part, change in ready:
             part.switch(change)

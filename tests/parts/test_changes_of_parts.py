@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -86,7 +87,7 @@ def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker, does: str) 
     members = _Members(broker, group)
     members.join("one")
     for index in range(2):
-        group.open_part(index, lambda index=index: members.fence("one", index))
+        group.open_part(index, partial(members.fence, "one", index))
     group.submit(planned("a", SUMS.format(out="a", where="")))
     click(broker, 0, 20)
     group.step(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -45,7 +46,7 @@ def test_who_lost_a_part_writes_no_checkpoint(tmp_path: Path) -> None:
         held = broker.join("instances", "one", [parts_topic("g")])
         group = Group(broker, parts=2, checkpoints="topic")
         for index in range(2):
-            group.open_part(index, lambda index=index: held.fence(parts_topic("g"), index))
+            group.open_part(index, partial(held.fence, parts_topic("g"), index))
         group.submit(planned("a", SUMS.format(out="a", where="")))
         click(broker, 0, 20)
         group.step(0)

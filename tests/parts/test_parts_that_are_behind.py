@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from sqlengine.broker.base import Broker
+from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors import shuffle
 from sqlengine.instances.counting import described
 from tests.parts.group import Group, broker_in, planned, undivided, values_of
@@ -38,7 +39,7 @@ def events(broker: Broker) -> None:
         broker.append("events", shard, rows, timestamp_ms=0)
 
 
-def left(broker: Broker) -> object:
+def left(broker: EmbeddedBroker) -> object:
     return Counter(values_of(broker, "pairs")), broker.read_latest("counts")
 
 

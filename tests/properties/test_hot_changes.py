@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ CREATE TABLE alerts (rule STRING, version INT, id BIGINT)
 WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
 """
 WORDS = ("curl", "Curl", "bash -c", "", "x_y", None)
-CONDITIONS = {
+CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
     "LOWER(word) LIKE '%curl%'": lambda w, a: w is not None and "curl" in w.lower(),
     "word = 'curl' OR amount > 7": lambda w, a: w == "curl" or a > 7,
     "word IS NULL AND amount < 5": lambda w, a: w is None and a < 5,

@@ -34,7 +34,7 @@ from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.operators.base import Output
 from sqlengine.operators.watermark import WatermarkOperator
-from sqlengine.results import Row, rows_of
+from sqlengine.results import JsonValue, Row, rows_of
 from sqlengine.session import SCRIPT
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.store import CheckpointStore, MemoryStore, RocksStore
@@ -117,7 +117,9 @@ class Outcome:
         counts: Counter[str] = Counter()
         for op, row in (r for _, rows in sorted(self.rows.items()) for r in rows):
             counts[json.dumps(row)] += -1 if op in ("-U", "-D") else 1
-        rows = sorted((("+I" if n > 0 else "-D", [text]) for text, n in counts.items() for _ in range(abs(n))))
+        rows: list[tuple[str, list[JsonValue]]] = sorted(
+            (("+I" if n > 0 else "-D", [text]) for text, n in counts.items() for _ in range(abs(n)))
+        )
         lines = {folder: "".join(sorted(text.splitlines(True))) for folder, text in self.files.items()}
         return Outcome({0: rows}, lines, error=self.error)
 

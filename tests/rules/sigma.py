@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import sqlglot
-from sqlglot import exp
+from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.tokens import Tokenizer
 
 from rules.block_matcher import OpaqueOf
 from rules.columns import Columns, Mask
@@ -28,7 +27,7 @@ TABLES = (
 class Reader(Dialect):
     """Backticks for names, quotes doubled in texts, no other escape."""
 
-    class Tokenizer(Tokenizer):
+    class Tokenizer(tokens.Tokenizer):
         IDENTIFIERS: ClassVar = ["`"]
         QUOTES: ClassVar = ["'"]
         STRING_ESCAPES: ClassVar = ["'"]

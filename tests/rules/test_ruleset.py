@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from parser.errors import ExecutionError, SqlError
+from rules.cache import SlotStore
 from rules.columns import Columns
 from rules.condition import And, Condition, Constant, Not, Opaque, Or, Predicate, Test, Variable
+from rules.group import TextGroup
 from rules.options import Options
 from rules.ruleset import RuleSet
 
@@ -120,9 +122,10 @@ def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rest
 
     rules = RuleSet.empty(Options(clock=clock)).change({"r": contains("x")})
     (group,) = rules._layers[0].part._groups
+    assert isinstance(group, TextGroup)
     plain = group._match
 
-    def slow(missing: list[str], store: object) -> tuple[int, int]:
+    def slow(missing: list[str], store: SlotStore) -> tuple[int, int]:
         nonlocal now
         now += matching_s
         return plain(missing, store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ def folder(data: Path) -> Path:
 def refused_files(user: User) -> dict[str, Any]:
     listed: Any = user.client.get("/api/v1/jobs")["refused_files"]
     return {Path(r["file"]).name: r["error"] for r in listed}
+
+
+def _has_text(user: User, job: str, text: str) -> bool:
+    return bool(user.states().get(job)) and user.job(job)["sql"] == text
 
 
 def wait_for(user: User, **states: str | None) -> None:
@@ -78,7 +83,7 @@ def test_bad_files_are_shown_and_go_when_they_are_good(user: User, folder: Path)
     (folder / "my rule.sql").write_text(rule("x"))
     (folder / "empty.sql").write_text("  \n")
     (folder / "typo.sql").write_text("INSERT INTO alerts SELECT 'typo', idd FROM events")
-    found = eventually(lambda: len(refused_files(user)) == 4 and refused_files(user))
+    found = eventually(lambda: refused_files(user) if len(refused_files(user)) == 4 else None)
     assert "is not UTF-8" in found["binary.sql"]["message"]
     assert "is not a job name" in found["my rule.sql"]["message"]
     assert "is empty" in found["empty.sql"]["message"]
@@ -179,7 +184,7 @@ def test_a_stopped_job_stays_stopped_when_its_file_is_renamed(user: User, folder
     first, second = rule("still", "amount = 1"), rule("still")
     for text in (first, second):
         (folder / "still.sql").write_text(text)
-        eventually(lambda text=text: user.states().get("still") and user.job("still")["sql"] == text)
+        eventually(partial(_has_text, user, "still", text))
     user.client.post("/api/v1/jobs/still/stop")
     (folder / "still.sql").rename(folder / "yet.sql")
     wait_for(user, still=None, yet="stopped")
@@ -194,7 +199,7 @@ def test_a_running_job_keeps_its_history_when_its_file_is_renamed(user: User, fo
     first, second = rule("here", "amount = 1"), rule("here")
     for text in (first, second):
         (folder / "here.sql").write_text(text)
-        eventually(lambda text=text: user.states().get("here") and user.job("here")["sql"] == text)
+        eventually(partial(_has_text, user, "here", text))
     (folder / "here.sql").rename(folder / "there.sql")
     wait_for(user, here=None, there="running")
     assert [(v["version"], v["sql"]) for v in history(user, "there")] == [(1, first), (2, second)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from parser.errors import Position
@@ -48,7 +50,7 @@ WRONG_KEYS = {
 def told(user: User, name: str, sql: str) -> tuple[object, ...]:
     """What both say."""
     before = user.jobs()
-    both = [user.refused(lambda query=query: user.submit(name, sql, **query)) for query in ({"dry_run": "true"}, {})]
+    both = [user.refused(partial(user.submit, name, sql, **query)) for query in ({"dry_run": "true"}, {})]
     first, second = [(e.status, e.message, e.detail, e.hint, e.position) for e in both]
     assert first == second
     assert [(j["name"], j["version"], j["state"]) for j in user.jobs()] == [

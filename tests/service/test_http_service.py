@@ -156,13 +156,17 @@ def test_a_token(tmp_path: Path) -> None:
         user.submit("definition", "CREATE TABLE t (id INT) WITH ('connector' = 'blackhole')")
         for given in ("", "wrong", "secret2", "secre"):
             other = User(Client(user.client.server, given or None))
-            error = other.refused(lambda other=other: other.states())
+            error = other.refused(other.states)
             assert (error.status, error.message) == (401, "not authorised")
             assert "Bearer" in str(error.hint)
         assert ask(user, "GET", "/metrics")[0] == 401
         assert ask(user, "GET", "/readyz")[0] == ask(user, "GET", "/healthz")[0] == 200
         # With a token other hosts and pages may come, if they have it.
-        allowed = {"Host": "db.example", "Origin": "http://db.example", "Authorization": "Bearer secret"}
+        allowed: dict[str, Any] = {
+            "Host": "db.example",
+            "Origin": "http://db.example",
+            "Authorization": "Bearer secret",
+        }
         assert ask(user, "GET", "/api/v1/jobs", **allowed)[0] == 200
         assert service.port != 8083
 
@@ -213,9 +217,14 @@ def test_stopping_twice_and_before_the_start(tmp_path: Path) -> None:
 def test_requests_that_run_are_answered_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path / "data") as (service, user), ThreadPoolExecutor(4) as pool:
         user.topic("quiet")
-        broker, waiting = service.engine.broker, []
-        wait = broker.wait_for_data
-        monkeypatch.setattr(broker, "wait_for_data", lambda seconds: waiting.append(seconds) or wait(seconds))
+        broker = service.engine.broker
+        wait, waiting = broker.wait_for_data, list[float]()
+
+        def counted(seconds: float) -> bool:
+            waiting.append(seconds)
+            return wait(seconds)
+
+        monkeypatch.setattr(broker, "wait_for_data", counted)
         asked: dict[str, object] = {"offset": "latest", "wait": 1}
         polls = [pool.submit(lambda: user.client.get("/api/v1/topics/quiet/records", **asked)) for _ in range(4)]
         eventually(lambda: waiting.count(1) == 4)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from sqlengine.broker.base import Records
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.engine.dead_letters import Letter, Letters, Wanted
 from sqlengine.executors.letters import DEAD_LETTERS, encode_owner
@@ -22,7 +24,7 @@ class Counting(EmbeddedBroker):
 
     rows_read = 0
 
-    def read(self, topic, shard, offset, **limits):
+    def read(self, topic: str, shard: int, offset: int, **limits: Any) -> Records | None:
         records = super().read(topic, shard, offset, **limits)
         self.rows_read += 0 if records is None else records.num_rows
         return records

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.service.harness import User, rule
@@ -93,7 +95,7 @@ def test_a_topic_in_use_is_not_deleted(user: User) -> None:
 
 
 @pytest.mark.parametrize("way", [w for w in WAYS if w.origin != "folder"], ids=lambda w: w.origin)
-def test_what_does_not_exist(way: type[Way], user: User, data) -> None:
+def test_what_does_not_exist(way: type[Way], user: User, data: Path) -> None:
     found = way(user, data / "jobs")  # type: ignore[call-arg]
     for attempt in (found.remove, found.start, found.stop, found.history, lambda n: found.rollback(n, 1)):
         with pytest.raises(Rejected, match=r"job 'ghost' (does not exist|has no version)"):

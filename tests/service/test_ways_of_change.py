@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.harness import User, rule
-from tests.service.ways import WAYS, Rejected, Way
+from tests.service.ways import WAYS, Folder, Rejected, Way
 from tests.support import eventually
 
 
@@ -80,6 +80,8 @@ def test_a_rule_that_was_never_good_leaves_no_trace(way: Way, user: User) -> Non
         way.submit(name, rule(name, "amont > 5"))
     assert name not in way.list()
     if way.origin == "folder":
-        (user_file := next(p for p in [way.folder / f"{name}.sql"])).unlink()
+        assert isinstance(way, Folder)
+        user_file = way.folder / f"{name}.sql"
+        user_file.unlink()
         eventually(lambda: not user.client.get("/api/v1/jobs")["refused_files"])
         assert not user_file.exists()

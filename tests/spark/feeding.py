@@ -89,8 +89,9 @@ def in_one_process(case: Fed, counted: Counter[str] | None = None) -> Counter[st
     for name in case.shards:
         executor.push(name, empty(_RAW, watermark=MAX_WATERMARK), told.write)
     assert not executor.errors
-    for running in executor.running.values() if counted is not None else ():
-        counted.update(running.context.counters)
+    if counted is not None:
+        for running in executor.running.values():
+            counted.update(running.context.counters)
     return told.left()
 
 

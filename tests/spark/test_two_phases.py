@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from sqlengine.batch import Batch
 from sqlengine.executors.spark import SparkRunner
 from sqlengine.executors.spark_plan import cut_plan
 from sqlengine.executors.spark_sources import to_table
@@ -35,12 +37,17 @@ ONE_STEP = {
 
 def staged(query: str, folder: Path, phases: str) -> Counter[str]:
     case, told = fed(query, 3, chunks=6, phases=phases), Told()
+
+    def write(batch: int, results: Iterable[tuple[object, int, Batch]]) -> None:
+        for _, port, rows in results:
+            told.write(str(port), rows)
+
     runner = SparkRunner(
         Staged(),  # what is asked of a session
         {1: spark_plan(case, folder.name, folder)},
         1,
         (folder / "state").as_uri(),
-        lambda _, results: [told.write(str(port), rows) for _, port, rows in results],  # type: ignore[arg-type]
+        write,
         3,
         clock=lambda: 0,
     )

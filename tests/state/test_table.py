@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +48,7 @@ class Pair:
     """A table, a dict that says what should be in it, and what a reader of its changes has."""
 
     table: KeyedTable = field(default_factory=new_table)
-    model: dict[Key, list[object]] = field(default_factory=dict)
+    model: dict[Key, list[Any]] = field(default_factory=dict)
     store: MemoryStore = field(default_factory=MemoryStore)
 
     def __post_init__(self) -> None:
@@ -60,7 +61,12 @@ class Pair:
         for key, slot, new in zip(keys, slots.tolist(), is_new.tolist(), strict=True):
             assert new == (key not in self.model)
             n = self.model[key][0] + 1 if key in self.model else 1
-            row = [n, 10 * n if n % 2 == 0 else None, Decimal(n) / 2 if n > 2 else None, f"{n}" if n > 2 else None]
+            row: list[Any] = [
+                n,
+                10 * n if n % 2 == 0 else None,
+                Decimal(n) / 2 if n > 2 else None,
+                f"{n}" if n > 2 else None,
+            ]
             self.model[key] = row
             for name, value in zip(VALUES.names, row, strict=True):
                 columns[name][slot] = value if value is not None or columns[name].dtype.kind == "O" else 0
@@ -140,7 +146,8 @@ def move_there_and_back(pair: Pair) -> None:
 
 
 def remaining(table: KeyedTable) -> Iterator[Key]:
-    return ((w, k) for w, k, *_ in rows(table.dump()))
+    for window, key, *_ in rows(table.dump()):
+        yield cast(Key, (window, key))
 
 
 def test_arrival_order_survives_slots_that_are_used_again() -> None:

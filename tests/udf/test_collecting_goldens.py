@@ -13,7 +13,7 @@ import pytest
 from parser import parse_condition
 from parser.errors import PlanError
 from parser.types import Root
-from planner.binder.aggregates import aggregate_argument
+from planner.binder.aggregate_calls import aggregate_argument
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.catalog import Catalog
 from planner.scalar import ColumnRef

@@ -56,6 +56,7 @@ def test_aggregates(golden: dict[str, Any], table: Batch) -> None:
     aggregate.update(acc, slots, values, np.ones(table.num_rows, np.bool_))
 
     result = aggregate.result(acc, np.array(list(slot_of.values()), np.int64))
+    assert isinstance(result, pa.Array)
     assert result.type == aggregate.result_type.arrow
     found = dict(zip(slot_of, plain(result, aggregate.result_type), strict=True))
     assert found == {key: expected(v, golden["type"]) for key, v in golden["values"].items()}
@@ -70,9 +71,9 @@ def test_flink_still_says_so(path: Path, flink: Any, update: bool) -> None:
     answers = flink.evaluate([g["expr"] for g in goldens], table="t", setup=table_ddl())
     lines = []
     for golden, (expression, kind, values, error) in zip(goldens, answers, strict=True):
-        said = {"error": _class_of(error)} if error else {"type": kind, "values": values}
+        said: dict[str, Any] = {"error": _class_of(error)} if error else {"type": kind, "values": values}
         kept = {k: golden[k] for k in ("ours", "why") if k in golden}
-        lines.append({"expr": expression, **said, **kept})
+        lines.append({"expr": expression} | said | kept)
     if update:
         header = path.read_text().splitlines()[0]
         path.write_text("\n".join([header, *(json.dumps(line, ensure_ascii=False) for line in lines)]) + "\n")
