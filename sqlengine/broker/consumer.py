@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Literal
 
 from sqlengine.broker.base import Broker, Records
-from sqlengine.broker.embedded import system_clock
 from sqlengine.broker.errors import Fenced, NameTaken, OffsetOutOfRange
 from sqlengine.broker.ownership import SESSION_MS, Membership
 
 Start = Literal["earliest", "latest"]
 
 
+def _up_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 class Consumer:
     """For one thread. Every record is given at least once: what was not committed is given again, to whoever owns its
     shard then. `start`: where a shard begins for which the group has committed nothing. `member` is a name that no other
-    process of the group has. `clock` gives ms.
+    process of the group has. `clock` gives ms that only grow.
 
     It must poll more often than every `session_ms`, or others take its shards. Where another process has joined under its
     name, `poll` and `commit` raise NameTaken from then on: two that joined anew by turns would both get nothing done."""
@@ -30,7 +34,7 @@ class Consumer:
         *,
         start: Start = "latest",
         session_ms: int = SESSION_MS,
-        clock: Callable[[], int] = system_clock,
+        clock: Callable[[], int] = _up_ms,
     ) -> None:
         self._broker = broker
         self._topic = topic

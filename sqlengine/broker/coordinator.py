@@ -86,7 +86,8 @@ class _Live:
 
 
 class Coordinator:
-    """`save` keeps a group's state, durably, before it counts; `shards_of` raises TopicNotFound. `clock` gives ms."""
+    """`save` keeps a group's state, durably, before it counts; `shards_of` raises TopicNotFound. `clock` gives ms that only
+    grow: who sets the clock of the wall gives nobody more or less time."""
 
     def __init__(
         self,

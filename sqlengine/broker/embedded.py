@@ -64,7 +64,8 @@ class EmbeddedBroker:
     Everything appended survives the death of the process. `fsync` says what survives a power loss: 'none' nothing for
     sure, 'interval' what was appended up to `fsync_interval_s` ago (of what came later some topics may have kept more
     than others), 'epoch' every append that has returned.
-    `clock` gives ms for retention and tombstones; records carry the timestamp of their append."""
+    `clock` gives ms for retention and tombstones, that of `threads` the sessions of members; records carry the
+    timestamp of their append."""
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class EmbeddedBroker:
     ) -> None:
         self._folder = Path(folder)
         self._clock = clock
+        self._threads = threads
         self._options = Options(segment_bytes, durable=fsync == "epoch", synced=fsync != "none", disk=disk)
         self._definitions = threading.RLock()
         self._arrivals = Arrivals()
@@ -112,7 +114,10 @@ class EmbeddedBroker:
         def save(name: str, state: Group) -> None:
             self.append(GROUPS, 0, [msgspec.json.encode(state)], keys=[name.encode()], timestamp_ms=self._clock())
 
-        return Coordinator(known, save, lambda topic: self._topic(topic).definition.shards, self._clock)
+        def up_ms() -> int:
+            return int(self._threads.now() * 1000)
+
+        return Coordinator(known, save, lambda topic: self._topic(topic).definition.shards, up_ms)
 
     @property
     def _parent(self) -> Path:

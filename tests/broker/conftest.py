@@ -12,16 +12,21 @@ from sqlengine.broker.answering import answer
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.remote import RemoteBroker, connect
+from sqlengine.threads import MachineThreads
 
 
-class Clock:
-    """Milliseconds that pass when a test says so."""
+class Clock(MachineThreads):
+    """Milliseconds that pass when a test says so; by `set` the clock of the wall is wrong."""
 
     def __init__(self) -> None:
-        self.now = 1_000_000
+        self.up = 1_000_000
+        self.set = 0
 
     def __call__(self) -> int:
-        return self.now
+        return self.up + self.set
+
+    def now(self) -> float:
+        return self.up / 1000
 
 
 @pytest.fixture
@@ -44,7 +49,7 @@ def broker(folder: Path) -> Iterator[EmbeddedBroker]:
 @pytest.fixture
 def http_broker(folder: Path, clock: Clock) -> Iterator[RemoteBroker]:
     """A broker behind a real HTTP server."""
-    opened = EmbeddedBroker(folder, clock=clock)
+    opened = EmbeddedBroker(folder, clock=clock, threads=clock)
     app = Flask("broker")
     app.register_blueprint(broker_blueprint(opened))
     server = HttpServer(app, "127.0.0.1", 0)
@@ -62,6 +67,6 @@ def any_broker(request: pytest.FixtureRequest, folder: Path, clock: Clock) -> It
     if request.param == "http":
         yield request.getfixturevalue("http_broker")
         return
-    opened = EmbeddedBroker(folder, clock=clock)
+    opened = EmbeddedBroker(folder, clock=clock, threads=clock)
     yield opened if request.param == "embedded" else RemoteBroker(lambda question, _: answer(opened, question))
     opened.close()

@@ -45,12 +45,12 @@ def test_who_is_silent_loses_its_shards(any_broker: Broker, clock: Clock) -> Non
     b = Consumer(any_broker, "g", "b", "t", start="earliest", session_ms=900, clock=clock)
     assert a.poll(0) is not None  # shard 0, and it does not commit
     for _ in range(4):
-        clock.now += 300
+        clock.up += 300
         b.poll(0)
     assert b.membership.shards == {"t": (0, 1)}
     with pytest.raises(Fenced):
         a.commit()
-    clock.now += 300
+    clock.up += 300
     b.poll(0)
     assert (a.membership.shards, b.membership.shards) == ({"t": (1,)}, {"t": (0,)})
 
@@ -62,7 +62,7 @@ def test_who_has_lost_its_name_stops(any_broker: Broker, clock: Clock) -> None:
     second = Consumer(any_broker, "g", "a", "t", start="earliest", session_ms=900, clock=clock)
     with pytest.raises(NameTaken, match="member 'a' of group 'g' is over"):
         first.commit()
-    clock.now += 300
+    clock.up += 300
     for _ in range(2):
         with pytest.raises(NameTaken):
             first.poll(0)
@@ -86,12 +86,12 @@ def test_what_was_read_of_a_shard_that_went_away_cannot_be_committed(
     b.commit()
     if regained:
         b.close()
-    clock.now += 20_000
+    clock.up += 20_000
     a.poll(0, max_records=1)  # hears of it, and goes on with shard 0
     with pytest.raises(Fenced):
         a.commit()
     assert any_broker.committed("g", "t") == {1: 4}
-    clock.now += 20_000  # b is silent from here on
+    clock.up += 20_000  # b is silent from here on
     got: dict[int, list[int]] = {0: [], 1: []}
     while (records := a.poll(0)) is not None:
         got[records.shard] += records.offsets.tolist()
@@ -107,7 +107,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["poll", "poll", "commit", "die", "wa
 def test_what_was_committed_is_each_record_once_and_in_order(steps: list[tuple[str, int]]) -> None:
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
-        broker = EmbeddedBroker(Path(folder), clock=clock)
+        broker = EmbeddedBroker(Path(folder), clock=clock, threads=clock)
         fill(broker, 3, 6)
         done: dict[int, list[int]] = {0: [], 1: [], 2: []}  # what was committed, by shard
         alive: dict[int, Consumer] = {}
@@ -118,7 +118,7 @@ def test_what_was_committed_is_each_record_once_and_in_order(steps: list[tuple[s
                 lives += 1
                 if who == 9:  # the last one: all others fall silent
                     alive = {}
-                    clock.now += 10_000
+                    clock.up += 10_000
                 alive[who] = Consumer(broker, "g", f"life-{lives}", "t", start="earliest", session_ms=900, clock=clock)
                 held[who] = []
             consumer = alive[who]
@@ -137,6 +137,6 @@ def test_what_was_committed_is_each_record_once_and_in_order(steps: list[tuple[s
             elif act == "die":
                 del alive[who]
             else:
-                clock.now += 300
+                clock.up += 300
         assert done == {shard: list(range(6)) for shard in range(3)}
         broker.close()

@@ -33,7 +33,7 @@ def test_shards_follow_who_joins_leaves_and_falls_silent(any_broker: Broker, clo
     any_broker.leave("g", "c")
     any_broker.leave("g", "c")
     assert owned(any_broker) == {"a": (0, 1), "b": (2, 3)}
-    clock.now += 1500
+    clock.up += 1500
     assert any_broker.heartbeat("g", "b", b.generation).shards == {"t": (0, 1, 2, 3)}
     assert owned(any_broker) == {"b": (0, 1, 2, 3)}
     with pytest.raises(Fenced, match="'a' is no member of group 'g' any more"):
@@ -41,6 +41,18 @@ def test_shards_follow_who_joins_leaves_and_falls_silent(any_broker: Broker, clo
     with pytest.raises(Fenced, match="'c' is no member"):
         any_broker.heartbeat("g", "c", c.generation)
     assert any_broker.join("g", "a", ["t"]).shards == {"t": (2, 3)}
+
+
+@pytest.mark.parametrize("by", [-86_400_000, 86_400_000])
+def test_a_session_lasts_as_long_whatever_the_clock_is_set_to(any_broker: Broker, clock: Clock, by: int) -> None:
+    any_broker.create_topic("t", 2)
+    any_broker.join("g", "a", ["t"], session_ms=1000)
+    b = any_broker.join("g", "b", ["t"], session_ms=5000)
+    clock.set = by
+    clock.up += 900
+    assert owned(any_broker) == {"a": (0,), "b": (1,)}
+    clock.up += 200
+    assert any_broker.heartbeat("g", "b", b.generation).shards == {"t": (0, 1)}
 
 
 def test_what_an_old_owner_does_is_refused(any_broker: Broker, clock: Clock) -> None:
@@ -94,7 +106,7 @@ def test_nobody_else_commits_while_there_are_owners(any_broker: Broker, clock: C
     with pytest.raises(Fenced, match="does not commit for group 'h'"):
         any_broker.commit("h", "t", {0: 1}, fence=member.fence("t", 0))
     any_broker.commit("g", "u", {0: 1})
-    clock.now += 2000
+    clock.up += 2000
     any_broker.commit("g", "t", {0: 1})
     assert [(g.name, g.members, g.offsets) for g in any_broker.groups()] == [("g", (), {"t": {0: 1}, "u": {0: 1}})]
     any_broker.delete_group("g")
@@ -118,19 +130,19 @@ def test_what_makes_no_sense_is_refused(any_broker: Broker) -> None:
 
 
 def test_owners_and_generations_survive_a_restart(folder: Path, clock: Clock) -> None:
-    broker = EmbeddedBroker(folder, clock=clock)
+    broker = EmbeddedBroker(folder, clock=clock, threads=clock)
     broker.create_topic("t", 2)
     a = broker.join("g", "a", ["t"], session_ms=1000)
     b = broker.join("g", "b", ["t"], session_ms=1000)
     broker.close()
-    clock.now += 60_000  # nobody could tell of himself meanwhile
-    broker = EmbeddedBroker(folder, clock=clock)
+    clock.up += 60_000  # nobody could tell of himself meanwhile
+    broker = EmbeddedBroker(folder, clock=clock, threads=clock)
     assert broker.heartbeat("g", "b", b.generation) == b
     with pytest.raises(Fenced):
         broker.commit("g", "t", {1: 1}, fence=a.fence("t", 1))
     broker.delete_topic("t")
     assert broker.heartbeat("g", "b", b.generation).shards == {}
-    clock.now += 1000
+    clock.up += 1000
     assert broker.groups() == []
     broker.create_topic("t")
     assert broker.join("g", "a", ["t"]).generation > b.generation
@@ -149,7 +161,7 @@ def test_a_shard_has_one_owner_and_offsets_never_go_back(acts: list[tuple[str, s
     """Each member reads on from the committed offset of what it is given: what it commits is never before that."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
-        broker = EmbeddedBroker(Path(folder), clock=clock)
+        broker = EmbeddedBroker(Path(folder), clock=clock, threads=clock)
         broker.create_topic("t", 4)
         told: dict[str, Membership] = {}
         at: dict[tuple[str, int], int] = {}  # where a member that owns a shard stands
@@ -170,7 +182,7 @@ def test_a_shard_has_one_owner_and_offsets_never_go_back(acts: list[tuple[str, s
                 elif act == "leave":
                     broker.leave("g", name)
                 elif act == "wait":
-                    clock.now += 100 * shard
+                    clock.up += 100 * shard
             except Fenced:
                 told.pop(name, None)
             after = broker.committed("g", "t")
