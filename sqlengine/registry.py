@@ -174,6 +174,10 @@ class Registry:
         held = replace(held, graph=change.graphs[name], cause=change.cause)
         self.log.settle({name: held}, (), self.clock())
 
+    def settle_as(self, job: Job, graph: str) -> None:
+        """Writes down that the pending change of one job has taken effect."""
+        self.log.settle({job.name: replace(job, graph=graph, cause=Cause.NONE)}, (), self.clock())
+
     def stay(self, job: Job, cause: Cause, reason: str | None) -> None:
         """Writes down why a job that runs is where it is."""
         if (job.cause, job.reason) != (cause, reason):

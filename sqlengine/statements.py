@@ -54,15 +54,14 @@ def execute(engine: Engine, text: str) -> list[Answer]:
 
 
 def _stop(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> Answer:
-    if statement.drain:
-        raise UnsupportedError(
-            "STOP JOB … WITH DRAIN is not supported", hint="without it no window is told before its time is over"
-        )
     if not statement.savepoint:
         engine.stop_job(statement.job)
         return _OK
     folder = next((settings[k] for k in FOLDERS if settings.get(k)), None)
-    outcome = engine.save_job(statement.job, folder, stop=True)
+    if statement.drain:
+        outcome = engine.drain_job(statement.job, folder)
+    else:
+        outcome = engine.save_job(statement.job, folder, stop=True)
     return Answer(("savepoint path",), ((outcome.savepoint,),))
 
 

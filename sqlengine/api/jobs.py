@@ -69,7 +69,10 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
 
     @blueprint.post("/<name>/stop")
     def stop(name: str) -> Response:
-        """With ?savepoint=true its state and positions are written first, below ?folder=."""
+        """With ?savepoint=true its state and positions are written first, below ?folder=; with ?drain=true the same, and
+        before that all its windows are told, as if its sources had ended."""
+        if _flag("drain"):
+            return jsonify(outcome_json(engine.drain_job(name, request.args.get("folder"))))
         if _flag("savepoint"):
             return jsonify(outcome_json(engine.save_job(name, request.args.get("folder"), stop=True)))
         return jsonify(outcome_json(engine.stop_job(name)))

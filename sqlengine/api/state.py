@@ -60,7 +60,7 @@ def state_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.post("/statements")
     def statements() -> Response:
-        """STOP JOB 'name' [WITH SAVEPOINT], SHOW JOBS, and SET before them."""
+        """STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]], SHOW JOBS, and SET before them."""
         answers = execute(engine, body_text())
         return jsonify({"results": [{"columns": a.columns, "rows": a.rows} for a in answers]})
 

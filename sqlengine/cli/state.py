@@ -43,12 +43,19 @@ def start(name: str, savepoint: str | None, server: str | None, token_file: str 
     help="Write its state and positions first, on the server below FOLDER (default: state.savepoints.dir, else"
     " DATA/savepoints).",
 )
+@click.option("--drain", is_flag=True, help="Tell all windows first, as if the sources had ended; then as --savepoint.")
 @server_options
-def stop(name: str, savepoint: str | None, server: str | None, token_file: str | None, output: str) -> None:
+def stop(
+    name: str, savepoint: str | None, drain: bool, server: str | None, token_file: str | None, output: str
+) -> None:
     """Stop a job; it stays, and its text.
 
     With --savepoint nothing is lost: `sql start JOB --savepoint PATH` goes on exactly there."""
-    query: Json = {"savepoint": None if savepoint is None else "true", "folder": path_for_server(savepoint or None)}
+    query: Json = {
+        "savepoint": None if savepoint is None else "true",
+        "drain": "true" if drain else None,
+        "folder": path_for_server(savepoint or None),
+    }
     body = default_client(server, token_file).post(f"{job_url(name)}/stop", b"", **query)
     show(body, output, draw_outcome)
 
@@ -125,6 +132,8 @@ def show_savepoint(path: str, server: str | None, token_file: str | None, output
 def _draw_one(body: Json) -> None:
     for key in ("path", "job", "version", "created_ms", "epoch", "format", "layout", "fingerprint"):
         click.echo(f"{key:11} {moment(body[key]) if key == 'created_ms' else body[key]}")
+    if body["drained"]:
+        click.echo("drained     all windows were told before it: the time of a job that starts from it begins anew")
     operations = items_of(body, "operations")
     tables = [(o["name"], t["name"], t["rows"], t["bytes"]) for o in operations for t in items_of(o, "tables")]
     draw_table(("operation", "table", "rows", "bytes"), tables)
@@ -183,7 +192,8 @@ def _draw_rows(body: Json) -> None:
 @click.argument("statement")
 @server_options
 def execute(statement: str, server: str | None, token_file: str | None, output: str) -> None:
-    """Have the server carry out a statement about jobs: STOP JOB 'name' [WITH SAVEPOINT], SHOW JOBS.
+    """Have the server carry out a statement about jobs: STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]],
+    SHOW JOBS.
 
     SET 'state.savepoints.dir' = '…' before it says where the savepoint goes."""
     body = default_client(server, token_file).post("/api/v1/statements", statement.encode())

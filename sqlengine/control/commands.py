@@ -1,6 +1,6 @@
 """The command topic: changes of jobs as records on the broker, with answers under the same id.
 
-A command is JSON: {"id", "op", "name", "sql", "version", "take_over", "savepoint"}; which of them an op needs stands in `OPS`."""
+A command is JSON: {"id", "op", "name", "sql", "version", "take_over", "savepoint", "drain"}; which of them an op needs stands in `OPS`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Answer: TypeAlias = dict[str, object]
 
 class Command(msgspec.Struct, frozen=True):
     """One command, as it stands in the topic. `savepoint`: the one to start from; for `stop` and `savepoint` the folder for
-    a new one, '' for the default one."""
+    a new one, '' for the default one. `drain`: `stop` tells all windows first, and writes a savepoint."""
 
     id: str
     op: str
@@ -40,6 +40,7 @@ class Command(msgspec.Struct, frozen=True):
     version: int = 0
     take_over: bool = False
     savepoint: str | None = None
+    drain: bool = False
 
 
 class CommandIntake(Background):
@@ -123,6 +124,8 @@ def _validate(engine: Engine, command: Command) -> Answer:
 
 
 def _stop(engine: Engine, command: Command) -> Answer:
+    if command.drain:
+        return _answer(engine.drain_job(command.name, command.savepoint or None))
     if command.savepoint is None:
         return _answer(engine.stop_job(command.name))
     return _answer(engine.save_job(command.name, command.savepoint or None, stop=True))
@@ -165,7 +168,7 @@ OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
         "validate": _validate,  # name, sql: what submit would do
         "remove": _remove,  # name
         "start": lambda engine, command: _answer(engine.start_job(command.name, command.savepoint)),  # name, savepoint
-        "stop": _stop,  # name, savepoint
+        "stop": _stop,  # name, savepoint, drain
         "isolate": lambda engine, command: _answer(engine.isolate(command.name)),  # name
         "merge": lambda engine, command: _answer(engine.merge(command.name)),  # name
         "savepoint": _save,  # name, savepoint

@@ -18,6 +18,7 @@ from sqlengine.engine.changes import (
     defined_only_by,
 )
 from sqlengine.engine.deploying import Deployment, Work
+from sqlengine.engine.draining import Drains
 from sqlengine.engine.fleet import Fleet
 from sqlengine.engine.moving import Moves
 from sqlengine.engine.savepoints import Savepoints, path_in
@@ -38,12 +39,15 @@ class Changes:
         self._savepoints = savepoints
         self._moves = moves
         self._deployment = Deployment(registry, fleet, savepoints)
+        self._drains = Drains(registry, fleet, savepoints, moves)
 
     def finish(self) -> None:
         """Makes what is missing of a change that a crash or a full disk interrupted."""
         pending = self._registry.log.pending
         if pending is not None and pending.handover:
             self._moves.finish()
+        elif pending is not None and pending.drains:
+            self._drains.finish(pending)
         else:
             self._deployment.finish()
 
@@ -104,6 +108,11 @@ class Changes:
             self._registry.move(job, JobState.STOPPED, f"stopped with savepoint {savepoint.path}", MAIN)
         status = JobState.STOPPED.value if stop else "saved"
         return Outcome(name, status, job.version, savepoint=savepoint.path)
+
+    def drain(self, name: str, folder: str | None = None) -> Outcome:
+        """Ends a job where it is, so that all its windows are told, and stops it with a savepoint."""
+        self.finish()
+        return self._drains.drain(name, folder)
 
     def start(self, job: Job, savepoint: str | None = None) -> Outcome:
         """Puts a stopped or failed job back: where a savepoint was made, given or named in its text, else at the position

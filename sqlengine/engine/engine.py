@@ -198,6 +198,11 @@ class Engine:
         """Writes a savepoint of a job that runs, below `folder` or where the settings say; with `stop` it stops there."""
         return self._serially(lambda: self._changes.save(name, folder, stop=stop))
 
+    def drain_job(self, name: str, folder: str | None = None) -> Outcome:
+        """Ends a job that runs where it is, as if its sources had ended, and stops it with a savepoint below `folder` or where the
+        settings say: all its windows are told before their time."""
+        return self._serially(lambda: self._changes.drain(name, folder))
+
     def start_job(self, name: str, savepoint: str | None = None) -> Outcome:
         """Puts a stopped or failed job back, at the position that a new job has or where a savepoint was made."""
         self._failing.discard(name)

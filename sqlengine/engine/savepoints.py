@@ -44,14 +44,14 @@ class Savepoints:
         for below in dict.fromkeys((self._own, *self._roots)):
             files.tidy(self._disk, below)
 
-    def take(self, job: Job, folder: str | None = None, *, stop: bool = False) -> Savepoint:
+    def take(self, job: Job, folder: str | None = None, *, stop: bool = False, drain: bool = False) -> Savepoint:
         """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its graph at the same
-        moment, so that nothing comes in between. JobError where it does not run; where the savepoint cannot be written the
-        job runs on."""
+        moment, so that nothing comes in between, and with `drain` its sources end just before: it must be alone in its
+        graph. JobError where it does not run; where the savepoint cannot be written the job runs on."""
         if job.state is not JobState.RUNNING or not self._fleet.runs(job.name):
             raise JobError(f"job '{job.name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
         now = self._registry.clock()
-        about = About(self._registry.version(job).sql, job.version, job.settings, now)
+        about = About(self._registry.version(job).sql, job.version, job.settings, now, drain)
         graph = self._fleet.of(job.name)
         if isinstance(graph, DividedGraph):
             return self._take_of_parts(graph, job, about, folder, stop=stop)
@@ -59,6 +59,8 @@ class Savepoints:
             taken: list[Savepoint] = []
 
             def first() -> None:
+                if drain:
+                    graph.runner.drain()
                 savepoint, rows = capture(graph.runner, job.name, about)
                 taken.append(files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows))
 
@@ -66,6 +68,10 @@ class Savepoints:
             return taken[0]
         savepoint, rows = graph.loop.call(lambda: capture(graph.runner, job.name, about))
         return files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
+
+    def check(self, job: Job, folder: str | None) -> None:
+        """JobError where a savepoint of the job may not be in this folder."""
+        self._folder(job.settings, folder)
 
     def _take_of_parts(
         self, graph: DividedGraph, job: Job, about: About, folder: str | None, *, stop: bool

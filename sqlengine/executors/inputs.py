@@ -145,6 +145,10 @@ class Inputs:
             ended += (name for name in again if name not in busy)
         return ended + sorted(self.unstarted)
 
+    def unended(self) -> list[str]:
+        """What may still give something."""
+        return [name for name, s in self.running.items() if not s.ended] + sorted(self.unstarted)
+
     @property
     def finished(self) -> bool:
         """Whether all sources are bounded and read to their end."""

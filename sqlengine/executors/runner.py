@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from parser.errors import TryAgain
+from parser.errors import ServiceError, TryAgain
 from planner.division import with_times
 from planner.logical import AssignWatermark, ShuffleOut
 from planner.merge import Graph
@@ -201,10 +201,7 @@ class GraphRunner:
             self.checkpoint_when_due()
             return False
         ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
-        record = self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)
-        self._write(record)
-        with self.whole(), self.outputs.answers.of(record.epoch):
-            self.process(record, chunks)
+        self._process_now(self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick), chunks)
         if self.outputs.fatal and self.outputs.shows_result:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
         self.outputs.commit(self.epoch)
@@ -213,6 +210,24 @@ class GraphRunner:
         self._raise()
         self.checkpoint_when_due()
         return True
+
+    def drain(self) -> None:
+        """One epoch in which all sources end where they are read to: what waits for its time comes. Nothing more where that
+        was done before, in this life or a former one. JobsFailed stays to be told by the next step."""
+        self.complete()
+        ending = self.inputs.unended()
+        if ending:
+            self._process_now(self._record(ended=tuple(ending)), ())
+        self.complete()
+        self.outputs.roll(end=True)
+        if self.outputs.fatal or self.outputs.refused:
+            raise ServiceError(f"jobs of graph '{self.name}' fail at their end", hint="'sql jobs' says why")
+
+    def _process_now(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
+        """An epoch that is written down first."""
+        self._write(record)
+        with self.whole(), self.outputs.answers.of(record.epoch):
+            self.process(record, chunks)
 
     def reach(self, positions: Positions, steps: int) -> bool:
         """Reads these sources up to these offsets and no further, in at most so many epochs; whether it came there."""

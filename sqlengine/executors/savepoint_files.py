@@ -63,7 +63,8 @@ class SavedSource:
 @dataclass(frozen=True)
 class Savepoint:
     """All that one job's savepoint says besides the rows. `fingerprint`: of the statements' plans; `constants`: VALUES
-    that have given their rows; `path`: where it is, which it does not say itself. `layout`, `state_format` and
+    that have given their rows; `drained`: before it all windows were told, as if the sources had ended; `path`: where it
+    is, which it does not say itself. `layout`, `state_format` and
     `bucket_hash` are the numbers of what is in the tables."""
 
     job: str
@@ -77,6 +78,7 @@ class Savepoint:
     operations: tuple[SavedOperation, ...]
     constants: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
+    drained: bool = False
     layout: int = LAYOUT
     state_format: int = STATE_FORMAT
     bucket_hash: int = BUCKET_HASH_VERSION

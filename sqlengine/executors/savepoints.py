@@ -36,12 +36,13 @@ from sqlengine.state.table import BUCKET, SEQUENCE, Changes
 
 @dataclass(frozen=True)
 class About:
-    """What a savepoint says of its job besides what runs."""
+    """What a savepoint says of its job besides what runs. `drained`: its sources ended where it was stopped."""
 
     sql: str
     version: int
     settings: Mapping[str, str]
     now_ms: int
+    drained: bool = False
 
 
 def capture(runner: GraphRunner, job: str, about: About) -> tuple[Savepoint, Rows]:
@@ -86,6 +87,7 @@ def savepoint_of(
         operations=tuple(operations),
         constants=tuple(has.given),
         settings=dict(about.settings),
+        drained=about.drained,
     )
     return savepoint, rows
 
@@ -149,7 +151,7 @@ def restoration(
         graph,
         tuple(d for d in decisions if _is_told(savepoint, graph, d)),
         {name: dict(s.positions) for name, s in sources.items() if s is not None},
-        tuple(name for name, s in sources.items() if s is not None and s.ended),
+        tuple(name for name, s in sources.items() if s is not None and s.ended and not savepoint.drained),
         tuple(_unstarted(savepoint, graph)),
         _tables(disk, savepoint, decisions, graph.version) if why_not is None else {},
     )
@@ -170,7 +172,8 @@ def _decisions(
         return difference(held[source.id], layouts[wanted.id])
 
     for own in (True, False):
-        old = [o.operation for o in savepoint.operations if o.job_state is own] if own or _judges(graph) else []
+        taken = own or (_judges(graph) and not savepoint.drained)  # what was drained stands at the end of time
+        old = [o.operation for o in savepoint.operations if o.job_state is own] if taken else []
         nodes = [n for n in graph.in_order if n.id in layouts and n.plan.stateful is own]
         new = [operation_of(n.plan, n.id, n.plan.digest) for n in nodes]
         yield from decide(old, new, Policy.AUTO if policy is Policy.RESET and not own else policy, obstacle)

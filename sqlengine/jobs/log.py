@@ -92,7 +92,8 @@ class PendingChange:
     """A change on its way into one graph or several: the versions of jobs, the graph of each, jobs that go, and jobs that
     take up the state of another name (new name to old), and the savepoints that jobs start from. It stands in the log
     until all graphs have taken it, so that after a crash those that have not do. `handover`: the job goes from one graph
-    to another with all that it has, for a `cause` and a reason in words."""
+    to another with all that it has, for a `cause` and a reason in words. `drains`: the job ends where it is, and stops with
+    a savepoint, below a `folder` if there is one."""
 
     jobs: dict[str, int] = field(default_factory=dict)
     graphs: dict[str, str] = field(default_factory=dict)
@@ -102,6 +103,8 @@ class PendingChange:
     handover: str = ""
     cause: Cause = Cause.NONE
     reason: str | None = None
+    drains: bool = False
+    folder: str | None = None
     format: int = FORMAT
 
 

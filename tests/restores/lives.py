@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -29,6 +29,7 @@ from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
+from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphRunner, Limits
@@ -56,6 +57,7 @@ class Way(Enum):
     CHECKPOINTS = "a checkpoint, and the end, behind every epoch"
     REPLAYS = "an end behind every epoch, before its output or after it; a checkpoint now and then"
     ON_DISK = "the same over RocksDB, with the broker opened again"
+    DRAINED = "drained where all is read: an end in the drain, before a sink has its output"
 
     @property
     def replays(self) -> bool:
@@ -316,6 +318,9 @@ def _looking_for_late_rows(outcome: Outcome) -> Iterator[None]:
 
 
 def _lives(world: World, way: Way, apart: int) -> None:
+    if way is Way.DRAINED:
+        _drained(world)
+        return
     runner = world.life()
     try:
         over = False
@@ -338,7 +343,33 @@ def _lives(world: World, way: Way, apart: int) -> None:
         world.end(runner)
 
 
-def _dies_at_a_sink(runner: GraphRunner, number: int) -> bool:
+def _drained(world: World) -> None:
+    """Sources that go on for ever, as topics do, read as far as there is anything; then the drain, twice over."""
+    runner = world.life()
+    try:
+        with _without_ends():
+            while runner.step():
+                world.passes()
+        for number in range(len(runner.outputs.running) + 1):
+            _dies_at_a_sink(runner, number, runner.drain)
+            world.end(runner)
+            world.counts["kills"] += 1
+            runner = world.life()
+        runner.drain()
+        assert runner.finished
+        runner.outputs.take_place()
+    finally:
+        world.end(runner)
+
+
+@contextmanager
+def _without_ends() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Inputs, "ended", lambda self, chunks: sorted(self.unstarted))
+        yield
+
+
+def _dies_at_a_sink(runner: GraphRunner, number: int, step: Callable[[], object] | None = None) -> bool:
     """A step that ends before one of the sinks has what the epoch gives it: others may have theirs. True where that sink
     gets nothing, and the step is done."""
 
@@ -349,7 +380,7 @@ def _dies_at_a_sink(runner: GraphRunner, number: int) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sinks[number % len(sinks)], "commit", commit)
         try:
-            runner.step()
+            (step or runner.step)()
         except Killed:
             return False
     return True

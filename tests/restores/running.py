@@ -50,6 +50,7 @@ class Thorough:
         if undisturbed is not None:
             statement = statement.folded()
             self._in_instances(statement, undisturbed, has_keys)
+            self._drained(statement, undisturbed)
             self._interleaved(statement, undisturbed)
         return self.inner.run(sinks, settings, emit)
 
@@ -97,6 +98,16 @@ class Thorough:
             found = in_instances(redirected, folder, out, 3, self.report.done)
             self.report.expect("in instances", found.left.differs(undisturbed.left))
         self.report.done["in instances"] += 1
+
+    def _drained(self, statement: Statement, undisturbed: Outcome) -> None:
+        why = _first(asks_the_clock, statement) or (FAILS if undisturbed.error else "")
+        if why or undisturbed.late:
+            self.report.left_out["not drained", why or "has late rows"] += 1
+            return
+        with self.report.failing(Way.DRAINED.value):
+            found = self._live(statement, 3, Way.DRAINED)
+            self.report.expect(Way.DRAINED.value, found.left.differs(undisturbed.left))
+        self.report.done["drained"] += 1
 
     def _interleaved(self, statement: Statement, undisturbed: Outcome) -> None:
         why = _first(asks_the_clock, statement) or _first(asks_for_order, statement)

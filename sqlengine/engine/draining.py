@@ -1,0 +1,68 @@
+"""Ends a job where it is: its windows are told before their time, then it stops with a savepoint.
+
+The end is an epoch of the job's own graph, in which all sources end: a job that shares a graph leaves it first. It stands in
+the job log until the job has stopped: after a crash the rest is done, and an end that is written down is not written again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from parser.errors import JobError, SqlError
+from sqlengine.engine.changes import Outcome
+from sqlengine.engine.fleet import Fleet
+from sqlengine.engine.moving import Moves
+from sqlengine.engine.savepoints import Savepoints
+from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.jobs.log import MAIN, Cause, Job, JobState, PendingChange, moved
+from sqlengine.registry import Registry
+
+_LEAVES = "it is about to end"
+_ENDED = "it has ended, and was not stopped: stop it again, with drain"
+
+
+class Drains:
+    """Of the jobs of one engine. All methods are called from the thread that makes changes, with no other change pending."""
+
+    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves) -> None:
+        self._registry = registry
+        self._fleet = fleet
+        self._savepoints = savepoints
+        self._moves = moves
+
+    def drain(self, name: str, folder: str | None) -> Outcome:
+        """What came of it. SqlError where the job runs on, or where it has ended and could not be stopped: then the same
+        may be asked again."""
+        job = self._registry.job(name)
+        if job.state is not JobState.RUNNING or not self._fleet.runs(name):
+            raise JobError(f"job '{name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
+        self._savepoints.check(job, folder)
+        graph = self._fleet.of(name)
+        if graph.divided or len(graph.runner.jobs) > 1:
+            self._moves.to_own(job, Cause.NONE, _LEAVES)
+        change = PendingChange({name: job.version}, {name: self._fleet.of(name).name}, drains=True, folder=folder)
+        self._registry.log.begin(change, (), self._registry.clock())
+        return self.finish(change)
+
+    def finish(self, change: PendingChange) -> Outcome:
+        """Does what is missing of it."""
+        (name,) = change.jobs
+        job = self._registry.job(name)
+        savepoint = None
+        if self._fleet.runs(name):
+            savepoint = self._stop(job, change)
+        self._fleet.retire_idle()
+        path = None if savepoint is None else savepoint.path
+        reason = "drained" if path is None else f"drained, stopped with savepoint {path}"
+        stopped = moved(job, JobState.STOPPED, self._registry.clock(), reason)
+        self._registry.settle_as(stopped, MAIN)
+        return Outcome(name, JobState.STOPPED.value, job.version, savepoint=path)
+
+    def _stop(self, job: Job, change: PendingChange) -> Savepoint:
+        try:
+            return self._savepoints.take(job, change.folder, stop=True, drain=True)
+        except SqlError:
+            self._registry.log.drop_pending(self._registry.clock())
+            with suppress(SqlError):  # without space: it is only what people read
+                if not self._fleet.of(job.name).runner.inputs.unended():
+                    self._registry.stay(self._registry.job(job.name), Cause.COMMAND, _ENDED)
+            raise
