@@ -11,6 +11,7 @@ from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
 from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.window_arrivals import Arrivals
 from sqlengine.operators.window_results import Fired, rows_of
 from sqlengine.operators.window_times import clock_below, is_aligned
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -37,6 +38,7 @@ class WindowAggregateOperator:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
+        self._arrivals = Arrivals(node)
         self._aligned = is_aligned(node.input)
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
@@ -55,7 +57,7 @@ class WindowAggregateOperator:
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
         if batch.num_rows:
-            self._add(batch, output)
+            self._add(self._arrivals.now(batch), output)
         due = self._table.due(_FIRES, self._clock.now(batch))
         if len(due) == 0:
             return [*output, (0, batch.tick(self._node.schema))]

@@ -15,6 +15,7 @@ from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import INSERT, UPDATE_AFTER, UPDATE_BEFORE, Kinds, differ, first_seen, plain
 from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.window_arrivals import Arrivals
 from sqlengine.operators.window_assign import timestamps
 from sqlengine.operators.window_times import clock_below
 from sqlengine.state.columns import milliseconds
@@ -35,6 +36,7 @@ class EmittingAggregateOperator:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
+        self._arrivals = Arrivals(node)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner)
 
@@ -51,7 +53,7 @@ class EmittingAggregateOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
-        touched = self._add(batch, output) if batch.num_rows else np.empty(0, np.int64)
+        touched = self._add(self._arrivals.now(batch), output) if batch.num_rows else np.empty(0, np.int64)
         table, now = self._table, self._clock.now(batch)
         timed, over = table.due(_TIMER, batch.proctime), table.due(_FIRES, now)
         slots = np.concatenate([touched, table.in_order(np.setdiff1d(np.union1d(timed, over), touched), _FIRES, _END)])

@@ -15,6 +15,7 @@ from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
 from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.window_arrivals import Arrivals
 from sqlengine.operators.window_results import Fired, rows_of
 from sqlengine.operators.window_times import (
     clock_below,
@@ -61,6 +62,7 @@ class SlicedAggregateOperator:
         self._node, self._window = node, node.shared
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
+        self._arrivals = Arrivals(node)
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
@@ -79,7 +81,7 @@ class SlicedAggregateOperator:
         output: Output = []
         self._chains.refresh()
         if batch.num_rows:
-            self._take(batch, output)
+            self._take(self._arrivals.now(batch), output)
         self._fire(batch, self._clock.now(batch), output)
         return [*output, (0, batch.tick(self._node.schema))]
 

@@ -117,6 +117,11 @@ def clock_below(plan: LogicalPlan) -> WindowClock:
     return WindowClock(kind, window.zone)
 
 
+def window_below(plan: LogicalPlan) -> Window:
+    """The windows whose columns the rows of `plan` carry."""
+    return _origin(plan)[0]
+
+
 def is_aligned(plan: LogicalPlan) -> bool:
     """Whether their ends tell these windows apart."""
-    return not isinstance(_origin(plan)[0], Session)
+    return not isinstance(window_below(plan), Session)
