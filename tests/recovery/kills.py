@@ -3,31 +3,43 @@ came out with a run that nobody disturbs."""
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import time
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from sqlengine.durability import Checkpoints, Fsync
+from tests.recovery import outcome
 from tests.recovery.children import Kill, run_in_child
-from tests.recovery.life import Settings, live
-from tests.recovery.mortal import MOMENTS, POINTS, Doom, LastChange
-from tests.recovery.outcome import batches_of, check
+from tests.recovery.crew import Setting
+from tests.recovery.life import live
+from tests.recovery.mortal import Doom, LastChange
+from tests.recovery.outcome import Outputs, batches_of, compare
+from tests.recovery.points import MOMENTS, POINTS, SERVER
+from tests.recovery.tally import Place, Tally
 
 # Of lives that are killed at no named place: so many changes, or so long after their start.
 _MOST_CHANGES = 800
 _MOST_S = 0.4
 # Points that come all the time: not the first one is meant.
-_OFTEN = frozenset(
-    {"append", "record", "group commit", "new segment", "sync", *(p for p in POINTS if p[:6] == "output")}
+OFTEN = frozenset(
+    {
+        "append",
+        "record",
+        "group commit",
+        "new segment",
+        "sync",
+        "part record",
+        "rows between parts",
+        "checkpoint of a part",
+    }
 )
-# Where each of the points is met that not every server has.
-_KINDS: tuple[tuple[Checkpoints, Fsync, frozenset[str]], ...] = (
+# Kinds of servers, with the points that each does not have.
+KINDS: tuple[tuple[Checkpoints, Fsync, frozenset[str]], ...] = (
     ("rocksdb", "none", frozenset({"topic checkpoint"})),
     ("topic", "epoch", frozenset({"checkpoint", "graph removed"})),
 )
@@ -36,100 +48,94 @@ log = logging.getLogger(__name__)
 Places = Iterable[tuple[str, str]]
 
 
-@dataclass
-class Tally:
-    """Kills by point and moment: those that were named, and what the others had changed last."""
-
-    named: Counter[tuple[str, str]] = field(default_factory=Counter)
-    drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    @property
-    def kills(self) -> int:
-        return self.named.total() + self.drawn.total()
-
-    def add(self, other: Tally) -> None:
-        self.named += other.named
-        self.drawn += other.drawn
-
-    def save(self, file: Path) -> None:
-        kinds = [[[*place, count] for place, count in kind.items()] for kind in (self.named, self.drawn)]
-        file.write_text(json.dumps(kinds))
-
-    @classmethod
-    def load(cls, file: Path) -> Tally:
-        """What was saved; nothing where there is no file."""
-        kinds = json.loads(file.read_text()) if file.exists() else [[], []]
-        named, drawn = (Counter({(point, moment): count for point, moment, count in kind}) for kind in kinds)
-        return cls(named, drawn)
+def doom_at(chance: random.Random, point: str, moment: str) -> Doom:
+    """At which of the first ones is drawn."""
+    often = point in OFTEN or point.startswith("output")
+    return Doom(point, chance.randint(1, 10) if often else 1, moment)
 
 
 class Run:
-    """Of one folder. `chance` decides how its lives are disturbed and when they are killed."""
+    """Of one folder. `seed` decides how its lives are disturbed and when they are killed, and the kind of server where that is
+    not given."""
 
-    def __init__(self, folder: Path, chance: random.Random, store: Checkpoints, fsync: Fsync) -> None:
-        self._chance = chance
-        self._settings = Settings(folder / "killed", store=store, fsync=fsync)
-        self._last = LastChange()
-        self.tally = Tally()
+    fed: ClassVar[str] = "events"
 
-    def kill(self) -> None:
-        """A life that is killed at any moment: from outside, or at a change that is drawn."""
-        draw = self._chance.random()
+    def __init__(self, folder: Path, tally: Tally, seed: int, kind: int | None = None) -> None:
+        self.chance = random.Random(seed)
+        store, fsync, _ = self.chance.choice(KINDS) if kind is None else KINDS[kind]
+        self.setting = Setting(folder / "killed", store=store, fsync=fsync)
+        self.tally = tally
+        self.last = LastChange()
+
+    def kill(self, most: int) -> None:
+        """A life that is killed at any moment: from outside, or at a change that is drawn. `most`: no more kills than these."""
+        draw = self.chance.random()
         if draw < 0.5:
-            self._live(doom=Doom(None, self._chance.randint(1, _MOST_CHANGES), self._chance.choice(MOMENTS)))
+            self._live(doom=Doom(None, self.chance.randint(1, _MOST_CHANGES), self.chance.choice(MOMENTS)))
         else:
-            self._live(kill=Kill(self._chance.uniform(0.0, _MOST_S), when_ready=draw < 0.85))
-        self.tally.drawn[self._last.read() or ("start", "")] += 1
+            self._live(kill=Kill(self.chance.uniform(0.0, _MOST_S), when_ready=draw < 0.85))
+        self.tally.count(Place(SERVER, *self.last.read()), named=False)
 
     def kill_at(self, point: str, moment: str) -> None:
-        """A life that dies at the named point; at which of the first ones is drawn."""
-        number = self._chance.randint(1, 10) if point in _OFTEN else 1
-        self._live(doom=Doom(point, number, moment))
-        self.tally.named[point, moment] += 1
+        """A life that dies at the named point."""
+        self._live(doom=doom_at(self.chance, point, moment))
+        self.tally.count(Place(SERVER, point, moment), named=True)
+
+    def seeded(self) -> Setting:
+        """Of the next life."""
+        return replace(self.setting, seed=self.chance.randrange(1 << 32))
 
     def _live(self, doom: Doom | None = None, kill: Kill | None = None) -> None:
-        self._last.forget()
-        settings = replace(self._settings, seed=self._chance.randrange(1 << 32))
+        self.last.forget()
+        setting = self.seeded()
         began = time.monotonic()
-        ended = run_in_child(partial(live, settings, batches=None, doom=doom, last=self._last), kill)
-        log.info("%.1f s: %s, last seen at %s", time.monotonic() - began, doom or kill, self._last.read())
+        ended = run_in_child(partial(live, setting, batches=None, doom=doom, last=self.last), kill)
+        log.info("%.1f s: %s, last seen at %s", time.monotonic() - began, doom or kill, self.last.read())
         assert not ended, f"a life was not killed: {doom or kill}"
 
     def finish(self) -> None:
         """A last life that nobody kills, and the comparison with one that nobody disturbs at all."""
-        killed, quiet = self._settings, replace(self._settings, folder=self._settings.folder.with_name("quiet"))
-        run_in_child(partial(live, killed, batches=lambda begun: begun + 20, doom=None, last=self._last))
-        run_in_child(partial(_live_quietly, quiet, killed.folder, self._last))
-        run_in_child(lambda _: check(killed.folder, quiet.folder))
+        killed, quiet = self.setting, replace(self.setting, folder=self.setting.folder.with_name("quiet"))
+        self.live_last(killed)
+
+        def live_quietly(say: int) -> None:
+            batches = batches_of(killed.folder, self.fed)
+            self.live_quietly(quiet, say, batches)
+
+        def check(_: int) -> None:
+            batches = batches_of(killed.folder, self.fed)
+            compare(self.outputs(killed.folder, batches), self.outputs(quiet.folder, batches))
+
+        run_in_child(live_quietly)
+        run_in_child(check)
+
+    def outputs(self, folder: Path, batches: int) -> Outputs:
+        return outcome.outputs(folder, batches)
+
+    def live_last(self, setting: Setting) -> None:
+        run_in_child(partial(live, setting, batches=lambda begun: begun + 20, doom=None, last=self.last))
+
+    def live_quietly(self, setting: Setting, say: int, batches: int) -> None:
+        live(setting, say, batches=lambda _: batches, doom=None, last=self.last)
 
 
-def _live_quietly(settings: Settings, killed: Path, last: LastChange, say: int) -> None:
-    batches = batches_of(killed)
-    live(settings, say, batches=lambda _: batches, doom=None, last=last)
-
-
-def run_drawn(folder: Path, kills: int, seed: int) -> Tally:
+def run_drawn(run: Run, kills: int) -> None:
     """So many kills at any moment. AssertionError where anything was lost or doubled."""
-    chance = random.Random(seed)
-    store, fsync, _ = chance.choice(_KINDS)
-    run = Run(folder, chance, store, fsync)
-    for _ in range(kills):
-        run.kill()
+    while (left := kills - run.tally.kills) > 0:
+        run.kill(left)
     run.finish()
-    return run.tally
 
 
-def run_named(folder: Path, places: Places, seed: int) -> Tally:
-    """A kill at each of these points and moments, in an order that is drawn, in servers of each kind that meets them.
-    AssertionError where anything was lost or doubled, or a point was not met."""
-    chance, tally = random.Random(seed), Tally()
-    for store, fsync, never in _KINDS:
-        mine = [place for place in places if place[0] in POINTS.keys() - never]
-        run = Run(folder / store, chance, store, fsync)
-        for point, moment in chance.sample(mine, len(mine)):
-            if point == "recovery":  # of what was torn before
-                run.kill_at("append", "within")
-            run.kill_at(point, moment)
-        run.finish()
-        tally.add(run.tally)
-    return tally
+def run_named(run: Run, places: Sequence[tuple[str, str]]) -> None:
+    """A kill at each of these points and moments, in an order that is drawn. AssertionError where anything was lost or
+    doubled, or a point was not met."""
+    for point, moment in run.chance.sample(places, len(places)):
+        if point == "recovery":  # of what was torn before
+            run.kill_at("append", "within")
+        run.kill_at(point, moment)
+    run.finish()
+
+
+def places_of(who: str, kind: int, places: Places) -> list[tuple[str, str]]:
+    """Those that a server of that kind comes to."""
+    return [place for place in places if place[0] in POINTS[who].keys() - KINDS[kind][2]]

@@ -24,55 +24,7 @@ from sqlengine.disk import Data, MachineDisk
 from sqlengine.state.store import CheckpointStore, Loaded, Position
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.state.table import Changes
-from tests.recovery.workload import MOVED, PATHS
-
-MOMENTS = ("before", "within", "after")
-# The points by name, with what happens there.
-POINTS = {
-    "append": "a client's batch is appended to a topic",
-    "record": "the record of an epoch is written",
-    **{f"output of {path}": f"rows of an epoch leave for {path}" for path in PATHS},
-    "file journal": "a file sink writes the epoch down",
-    "file rename": "a complete file gets its name",
-    "dead letter": "records that cannot be read are set aside",
-    "checkpoint": "a checkpoint is put into RocksDB",
-    "topic checkpoint": "a checkpoint is appended to its topic",
-    "compaction": "a compacted segment is written, gets its name, takes the place of others",
-    "retention": "an old segment is removed",
-    "new segment": "a topic goes on in another file",
-    "hot change": "the job log is written",
-    "handover": "what a job takes along into another graph is written",
-    "savepoint": "a savepoint is written, named or removed",
-    "rebalance": "the shards of a group are shared out anew",
-    "group commit": "members of a group commit offsets",
-    "moved shard": "a shard goes on in another folder, its segments follow",
-    "sync": "what was appended is made safe against power loss",
-    "recovery": "the torn end of a file is cut",
-    "graph removed": "the checkpoints of a graph without jobs go",
-    "other": "a topic is made or altered, a file is opened or removed",
-}
-# Those of instances, and of a server that has some.
-PART_POINTS = {
-    "instance joins": "an instance becomes a member of the group that shares the parts",
-    "part taken up": "a part is opened where it was not before",
-    "part record": "the record of an epoch, or of a change, of a part is written",
-    "rows between parts": "rows of an epoch leave for other parts",
-    "output of a part": "rows of an epoch leave for topics",
-    "checkpoint of a part": "a checkpoint of a part is put into RocksDB",
-    "change prepared": "an instance makes a change of jobs ready for its parts",
-    "change made in a part": "a part goes on with other jobs",
-    "part given up": "a part is closed since it goes to another instance",
-    "instance leaves": "an instance that ends gives its membership up",
-}
-_NAMES = (*POINTS, *PART_POINTS)
-_BY_TOPIC = {
-    "events": "append", "orders": "append", "_epochs": "record", "_jobs": "hot change", "_groups": "rebalance",
-    "_offsets": "group commit", "_checkpoints": "topic checkpoint", "_dead_letters": "dead letter",
-    "_handovers": "handover", "_parts_shared": "part record", "_shuffle_shared": "rows between parts",
-    "_control_shared": "hot change",
-}  # fmt: skip
-_COMPACTED = ("_jobs", "_offsets", "_groups", "_checkpoints", "_handovers", "counts", "kept")
-_OF_SEGMENTS = {"sync": "sync", "truncate": "recovery"}
+from tests.recovery.points import MOMENTS, NAMES, point_of
 
 
 @dataclass(frozen=True)
@@ -92,15 +44,15 @@ class LastChange:
         self._bytes = slice(place, place + 2)
 
     def note(self, point: str, moment: str) -> None:
-        self._memory[self._bytes] = bytes((_NAMES.index(point) + 1, MOMENTS.index(moment)))
+        self._memory[self._bytes] = bytes((NAMES.index(point) + 1, MOMENTS.index(moment)))
 
     def forget(self) -> None:
         self._memory[self._bytes] = bytes(2)
 
-    def read(self) -> tuple[str, str] | None:
-        """Point and moment; None when nothing was changed."""
+    def read(self) -> tuple[str, str]:
+        """Point and moment; both empty when nothing was changed."""
         point, moment = self._memory[self._bytes]
-        return (_NAMES[point - 1], MOMENTS[moment]) if point else None
+        return (NAMES[point - 1], MOMENTS[moment]) if point else ("", "")
 
 
 class Fate:
@@ -108,9 +60,14 @@ class Fate:
 
     def __init__(self, doom: Doom | None, last: LastChange, met: Callable[[], None] = lambda: None) -> None:
         self._met = met
-        self._doom = doom
-        self._left = 0 if doom is None else doom.number
         self._last = last
+        self.expect(doom, lambda: True)
+
+    def expect(self, doom: Doom | None, begun: Callable[[], bool]) -> None:
+        """A doom for which changes count once it has `begun`."""
+        self._doom = doom
+        self._begun = begun
+        self._left = 0 if doom is None else doom.number
 
     @contextmanager
     def change(self, point: str) -> Iterator[bool]:
@@ -127,7 +84,7 @@ class Fate:
 
     def _moment(self, point: str) -> str | None:
         doom = self._doom
-        if doom is None or doom.point not in (None, point):
+        if doom is None or doom.point not in (None, point) or not self._begun():
             return None
         self._left -= 1
         if self._left:
@@ -138,37 +95,6 @@ class Fate:
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def point_of(what: str, path: Path) -> str:
-    """Which point it is to do `what` to a file or folder."""
-    if "savepoints" in path.parts:
-        return "savepoint"
-    if path.suffix in (".seg", ".tmp") and path.name[0].isdigit():
-        return _point_of_segment(what, path, _topic_of(path))
-    sink = next((name for name in ("lines", "lake") if name in path.parts), None)
-    if sink is not None and what == "write":
-        return "file journal" if path.suffix in (".journal", ".new") else f"output of {sink}"
-    if sink is not None and what == "rename":
-        return "file rename"
-    return "recovery" if what == "truncate" else "other"
-
-
-def _topic_of(path: Path) -> str:
-    """Of a segment in the data folder, or where its shard was moved to."""
-    return next((p.removesuffix(".topic") for p in path.parts if p.endswith(".topic")), path.parts[-2].split("-")[0])
-
-
-def _point_of_segment(what: str, path: Path, topic: str) -> str:
-    if what in _OF_SEGMENTS:
-        return _OF_SEGMENTS[what]
-    if what == "write" and path.suffix == ".seg":
-        return _BY_TOPIC.get(topic, f"output of {topic}" if topic in PATHS else "other")
-    if "volume" in path.parts or (what == "remove" and topic in MOVED):
-        return "moved shard"
-    if what == "remove":
-        return "compaction" if topic in _COMPACTED else "retention"
-    return "new segment" if path.name.split(".")[1] == "0000" else "compaction"
 
 
 class MortalDisk(MachineDisk):

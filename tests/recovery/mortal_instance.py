@@ -24,6 +24,7 @@ from sqlengine.parts.stores import parts_folder
 from sqlengine.spawning import Work
 from sqlengine.state.stores import RocksStores
 from tests.recovery.mortal import Doom, Fate, LastChange, MortalStores, die
+from tests.recovery.points import point_of_topic
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -39,7 +40,7 @@ _TOLD = ("_instances", "_control")
 _REQUEST: msgspec.msgpack.Decoder[AnyRequest] = msgspec.msgpack.Decoder(AnyRequest)
 
 
-def point_of(request: Request) -> str | None:
+def point_asked(request: Request) -> str | None:
     """Which point it is to ask for something; None for what changes nothing that is kept."""
     match request:
         case Join():
@@ -50,7 +51,7 @@ def point_of(request: Request) -> str | None:
             topic = appends_of(request)[0].topic
             if topic.startswith(_TOLD):
                 return None
-            return next((point for start, point in _POINTS.items() if topic.startswith(start)), "output of a part")
+            return next((point for start, point in _POINTS.items() if topic.startswith(start)), point_of_topic(topic))
     return None
 
 
@@ -62,7 +63,7 @@ class MortalTransport(NearTransport):
         self._fate = fate
 
     def __call__(self, question: bytes, again: bool) -> bytes:
-        point = point_of(_REQUEST.decode(question))
+        point = point_asked(_REQUEST.decode(question))
         if point is None:
             return super().__call__(question, again)
         with self._fate.change(point) as in_part:
@@ -89,11 +90,23 @@ def make_parts_mortal(fate: Fate) -> None:
 
 class Lives:
     """What is known of instances that were forked one after the other, also when they are gone: the last change of each, and
-    whether it met its doom or was killed by the server's side."""
+    whether it met its doom or was killed by the server's side. `free`: the server may die, too."""
 
     def __init__(self, most: int) -> None:
-        self._memory = mmap.mmap(-1, 3 * most)
+        self._memory = mmap.mmap(-1, 3 * most + 1)
         self.most = most
+
+    @property
+    def free(self) -> bool:
+        return bool(self._memory[-1])
+
+    def let_go(self) -> None:
+        self._memory[-1] = 1
+
+    @property
+    def killed(self) -> list[int]:
+        """The numbers of those that were."""
+        return [number for number in range(self.most) if self.marked(number)]
 
     def last(self, number: int) -> LastChange:
         return LastChange(self._memory, 3 * number)

@@ -110,6 +110,7 @@ def _serve(asked: socket.socket, run: Run) -> NoReturn:
     for pid in running:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)  # what it has used of the processors counts for who waits for this process
     os._exit(0)
 
 

@@ -29,16 +29,14 @@ _UPSERTED = ("counts", "kept")
 _CHANGELOGS = ("changes", "joined")
 
 
-def batches_of(folder: Path) -> int:
-    """How many batches were fed."""
-    with _broker(folder) as broker:
-        return broker.last_epoch("events", 0, "feeder") or 0
+def batches_of(folder: Path, fed: str) -> int:
+    """How many batches were fed into a topic."""
+    with open_broker(folder) as broker:
+        return broker.last_epoch(fed, 0, "feeder") or 0
 
 
-def check(killed: Path, quiet: Path) -> None:
+def compare(ours: Outputs, theirs: Outputs) -> None:
     """AssertionError unless both runs gave the same."""
-    batches = batches_of(killed)
-    ours, theirs = outputs(killed, batches), outputs(quiet, batches)
     for name in ours.keys() | theirs.keys():
         assert ours.get(name) == theirs.get(name), f"{name}: {_difference(ours.get(name), theirs.get(name))}"
     assert all(ours.values()), f"nothing came of {[n for n, found in ours.items() if not found]}"
@@ -46,23 +44,22 @@ def check(killed: Path, quiet: Path) -> None:
 
 def outputs(folder: Path, batches: int) -> Outputs:
     """All that came out of a run that is over; AssertionError where something of it is wrong by itself."""
-    with _broker(folder) as broker:
+    with open_broker(folder) as broker:
         found: dict[str, object] = {name: records(broker, name, 0) for name in _APPENDED}
         found |= {name: latest(broker, name) for name in _UPSERTED}
         found |= {name: folded(records(broker, name, 0)) for name in _CHANGELOGS}
         found |= {f"paid {s} of {o}": rows for s in range(2) for o, rows in _paid(records(broker, "paid", s)).items()}
         found |= {f"copies {s}": records(broker, "copies", s) for s in range(2)}
-        found["drawn"] = _drawn(records(broker, "drawn", 0))
+        found["drawn"] = drawn(records(broker, "drawn", 0))
         _check_alerts(found["alerts"], batches)  # type: ignore[arg-type]
         _check_copies(found, batches)
-        _check_ticks(records(broker, "ticks", 0), batches)
+        check_ticks(records(broker, "ticks", 0), batches * EVENTS_PER_BATCH)
         _check_archive(broker, batches)
-        found["tailed"] = _tailed(records(broker, "tailed", 0), batches)
-        found["letters"] = _letters(records(broker, "_dead_letters", 0))
-    files = sorted(p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith("."))
-    found["lines"] = [line for p in files for line in p.read_bytes().splitlines()]
+        found["tailed"] = by_file(records(broker, "tailed", 0), batches * LINES_PER_BATCH, BATCHES_PER_FILE)
+        found["letters"] = letters(records(broker, "_dead_letters", 0))
+    found["lines"] = lines_of(folder)
     found["lake"] = lake(folder)
-    return found | _tables(folder / "app.db")
+    return found | {table: rows_of(folder / "app.db", table) for table in ("hosts", "seen")}
 
 
 def records(broker: Broker, topic: str, shard: int) -> Lines:
@@ -70,7 +67,7 @@ def records(broker: Broker, topic: str, shard: int) -> Lines:
     return [value for _, value in _with_keys(broker, topic, shard)]
 
 
-def _broker(folder: Path) -> closing[EmbeddedBroker]:
+def open_broker(folder: Path) -> closing[EmbeddedBroker]:
     return closing(EmbeddedBroker(folder / "data", fsync="none", clock=lambda: 0))
 
 
@@ -111,11 +108,11 @@ def _paid(rows: Lines) -> dict[int, Lines]:
     return found
 
 
-def _drawn(rows: Lines) -> list[int]:
+def drawn(rows: Lines) -> list[int]:
     """What chance has given is different in each run, and never the same twice."""
-    drawn = [json.loads(row) for row in rows]
-    assert len({(d["u"], d["r"]) for d in drawn}) == len(drawn)
-    return [d["id"] for d in drawn]
+    found = [json.loads(row) for row in rows]
+    assert len({(d["u"], d["r"]) for d in found}) == len(found)
+    return [d["id"] for d in found]
 
 
 def _check_alerts(lines: Lines, batches: int) -> None:
@@ -130,11 +127,11 @@ def _check_copies(found: Outputs, batches: int) -> None:
         assert found[f"copies {shard}"] == wanted, f"copies of shard {shard}"
 
 
-def _check_ticks(lines: Lines, batches: int) -> None:
+def check_ticks(lines: Lines, events: int) -> None:
     """Which event falls into which second is for the clock to say; each falls into one."""
     ticks = [json.loads(line) for line in lines]
     assert len({t["window_end"] for t in ticks}) == len(ticks), "a window of processing time came twice"
-    assert sum(t["n"] for t in ticks) == batches * EVENTS_PER_BATCH
+    assert sum(t["n"] for t in ticks) == events
 
 
 def _check_archive(broker: Broker, batches: int) -> None:
@@ -144,12 +141,18 @@ def _check_archive(broker: Broker, batches: int) -> None:
     assert ids == list(range(begin, batches * EVENTS_PER_BATCH))
 
 
-def _tailed(lines: Lines, batches: int) -> Lines:
-    """By file: those of several files lie among each other as they were read."""
-    in_a_file = LINES_PER_BATCH * BATCHES_PER_FILE
+def by_file(lines: Lines, count: int, batches_per_file: int) -> Lines:
+    """Those of several files lie among each other as they were read."""
+    in_a_file = LINES_PER_BATCH * batches_per_file
     found = sorted(lines, key=lambda line: int(line.split()[1]) // in_a_file)
-    assert found == [workload.line(n)[:-1] for n in range(batches * LINES_PER_BATCH)], "lines of files"
+    assert found == [workload.line(n)[:-1] for n in range(count)], "lines of files"
     return found
+
+
+def lines_of(folder: Path) -> Lines:
+    """The lines of the files that a rule has written, in order."""
+    files = sorted(p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith("."))
+    return [line for p in files for line in p.read_bytes().splitlines()]
 
 
 def lake(folder: Path) -> Lines:
@@ -159,20 +162,19 @@ def lake(folder: Path) -> Lines:
     return [f"{p.parent.name} {row}".encode() for p in in_order for row in pq.ParquetFile(p).read().to_pylist()]
 
 
-def _letters(lines: Lines) -> set[tuple[object, ...]]:
+def letters(lines: Lines) -> set[tuple[object, ...]]:
     """Which records could not be read: a letter of each graph that reads them."""
-    letters = [json.loads(line) for line in lines]
-    found = [tuple(x[k] for k in ("graph", "source", "shard", "offset", "payload")) for x in letters]
+    keys = ("graph", "source", "shard", "offset", "payload")
+    found = [tuple(letter[k] for k in keys) for letter in map(json.loads, lines)]
     assert len(found) == len(set(found)), "a dead letter was doubled"
     return {letter[1:] for letter in found}
 
 
-def _tables(file: Path) -> dict[str, object]:
-    """The rows of the tables; those that are added stay in order."""
-    with closing(sqlite3.connect(file)) as database:
-        hosts = database.execute("SELECT * FROM hosts ORDER BY host").fetchall()
-        seen = database.execute("SELECT * FROM seen ORDER BY rowid").fetchall()
-    return {"hosts": hosts, "seen": seen}
+def rows_of(database: Path, table: str) -> list[tuple[object, ...]]:
+    """The rows of a table: by its key, or in the order in which they were added."""
+    order = "host" if table == "hosts" else "rowid"
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
 
 
 def expected_alerts(events: int) -> set[tuple[str, int]]:

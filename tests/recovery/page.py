@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tests.recovery.in_parts import PATHS as PATHS_IN_PARTS
-from tests.recovery.kills import Tally
-from tests.recovery.mortal import MOMENTS, PART_POINTS, POINTS
+from tests.recovery.points import INSTANCE, LEADER, MOMENTS, POINTS, SERVER
+from tests.recovery.tally import Place, Tally
 from tests.recovery.workload import PATHS
+from tests.recovery.workload_in_parts import BESIDE, DIVIDED
 from tests.support import ROOT
 
 PAGE = ROOT / "docs" / "recovery.md"
@@ -21,24 +21,54 @@ def write_page(tally: Tally) -> None:
 
 
 def _tables(tally: Tally) -> Iterator[str]:
-    columns = " | ".join(f"killed {m}" for m in MOMENTS)
-    yield f"{tally.named.total()} kills at named points and {tally.drawn.total()} at any moment: nothing lost, nothing doubled."
-    yield f"\n| path to | taken by | holds | {columns} its output | last seen there |\n|---|---|---|---|---|---|---|"
-    for path, (taken, holds) in PATHS.items():
-        yield f"| {path} | {taken} | {holds} | {_counts(tally, f'output of {path}')} |"
-    yield f"\n| point | what happens | {columns} it | last seen there |\n|---|---|---|---|---|---|"
-    for point, happens in POINTS.items():
+    yield (
+        f"{tally.named.total()} kills at named points and {tally.drawn.total()} at any moment: nothing lost, nothing doubled. "
+        f"They took {tally.wall_s / 60:.0f} minutes by the clock and {tally.cpu_s / 60:.0f} minutes of processors."
+    )
+    yield "\n### A server alone\n"
+    yield from _paths("path to", PATHS, tally, [SERVER])
+    yield from _points("point", SERVER, tally)
+    yield "\n### A server with two instances\n"
+    yield from _paths("path in parts to", DIVIDED, tally, [INSTANCE, LEADER])
+    yield from _paths("path in its process to", BESIDE, tally, [LEADER])
+    yield from _points("point of an instance", INSTANCE, tally)
+    yield from _points("point of the server", LEADER, tally)
+    early = sum(tally.drawn[Place(who)] for who in POINTS)
+    yield f"{early} of the kills at any moment came before anything was changed."
+
+
+def _paths(title: str, paths: Mapping[str, tuple[str, str]], tally: Tally, who: Sequence[str]) -> Iterator[str]:
+    """Counts of each who comes to a path, one beside the other."""
+    whose = [f"{name} " if len(who) > 1 else "" for name in who]
+    yield _head(
+        [title, "taken by", "holds", *(column for w in whose for column in _columns(f"{w}killed", "its output"))]
+    )
+    for path, (taken, holds) in paths.items():
+        yield _row([path, taken, holds, *(n for name in who for n in _counts(tally, name, f"output of {path}"))])
+    yield ""
+
+
+def _points(title: str, who: str, tally: Tally) -> Iterator[str]:
+    yield _head([title, "what happens", *_columns("killed", "it")])
+    for point, happens in POINTS[who].items():
         if not point.startswith("output of "):
-            yield f"| {point} | {happens} | {_counts(tally, point)} |"
-    yield "\n| path to, in two instances | taken by | holds |\n|---|---|---|"
-    for path, (taken, holds) in PATHS_IN_PARTS.items():
-        yield f"| {path} | {taken} | {holds} |"
-    yield f"\n| point of an instance | what happens | {columns} it | last seen there |\n|---|---|---|---|---|---|"
-    for point, happens in PART_POINTS.items():
-        yield f"| {point} | {happens} | {_counts(tally, point)} |"
-    yield f"\n{tally.drawn['start', '']} of the kills at any moment came before anything was changed."
+            yield _row([point, happens, *_counts(tally, who, point)])
+    yield ""
 
 
-def _counts(tally: Tally, point: str) -> str:
-    named = [tally.named[point, moment] for moment in MOMENTS]
-    return " | ".join(map(str, [*named, sum(tally.drawn[point, moment] for moment in MOMENTS)]))
+def _columns(killed: str, what: str) -> list[str]:
+    before, within, after = MOMENTS
+    return [f"{killed} {before}", within, f"{after} {what}", "last seen there"]
+
+
+def _head(cells: Sequence[str]) -> str:
+    return _row(cells) + "\n" + "|---" * len(cells) + "|"
+
+
+def _row(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _counts(tally: Tally, who: str, point: str) -> list[int]:
+    places = [Place(who, point, moment) for moment in MOMENTS]
+    return [*(tally.named[place] for place in places), sum(tally.drawn[place] for place in places)]

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from tests.recovery.in_parts import PATHS as PATHS_IN_PARTS
-from tests.recovery.mortal import PART_POINTS, POINTS
 from tests.recovery.page import PAGE
+from tests.recovery.points import POINTS
 from tests.recovery.workload import PATHS
+from tests.recovery.workload_in_parts import PATHS as PATHS_IN_PARTS
 from tests.support import ROOT
 
 
@@ -35,4 +35,5 @@ def test_kills_at_every_point_and_forty_more(update: bool) -> None:
 
 def test_the_page_knows_all_points_and_paths() -> None:
     rows = {line.split(" | ")[0].removeprefix("| ") for line in PAGE.read_text().splitlines()}
-    assert {*PATHS, *PATHS_IN_PARTS, *PART_POINTS, *(p for p in POINTS if not p.startswith("output of "))} <= rows
+    points = {point for points in POINTS.values() for point in points if not point.startswith("output of ")}
+    assert {*PATHS, *PATHS_IN_PARTS, *points} <= rows

@@ -7,20 +7,40 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 EVENTS_PER_BATCH = 40
 ORDERS_PER_BATCH = 10  # of each of two shards
 LINES_PER_BATCH = 5
 BATCHES_PER_FILE = 40
 
-# Topics that are there before any job, with their shards.
-TOPICS = {
+
+@dataclass(frozen=True)
+class Workload:
+    """What runs in a server, and what is done with it. `topics`: those that are there before any job, with their shards;
+    `retained`: those that retention shortens, with their bytes. `moved`: topics whose shards go to other folders. Jobs: `saved`
+    are stopped with a savepoint and go on from it; `isolated` go from one graph to another, alone in what they write;
+    `replaced` get another number into their text. In all texts `{folder}` is that of the life."""
+
+    topics: Mapping[str, int]
+    tables: str
+    database: str
+    jobs: Mapping[str, str]
+    saved: Sequence[str]
+    isolated: Sequence[str]
+    replaced: Mapping[str, str]
+    moved: Mapping[str, int]
+    compacted: Sequence[str]
+    retained: Mapping[str, int] = field(default_factory=dict)
+
+
+_TOPICS = {
     "events": 1, "orders": 2, "alerts": 1, "totals": 1, "sessions": 1, "matched": 1, "ticks": 1, "drawn": 1, "hot": 1,
     "tailed": 1, "paid": 2, "changes": 1, "joined": 1, "copies": 2,
 }  # fmt: skip
-ARCHIVE_BYTES = 96 << 10  # of the topic that retention shortens
 
-TABLES = """
+_TABLES = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), host STRING, command STRING, amount INT,
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
@@ -67,11 +87,11 @@ WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' 
 CREATE TABLE seen (id BIGINT, command STRING)
 WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' = 'seen');
 """
-DATABASE = """
+_DATABASE = """
 CREATE TABLE IF NOT EXISTS hosts (host TEXT PRIMARY KEY, n BIGINT, total INT);
 CREATE TABLE IF NOT EXISTS seen (id BIGINT, command TEXT);
 """
-RULES = {
+_RULES = {
     "curl": "LOWER(command) LIKE '%curl%'",
     "shadow": "command LIKE '%/etc/shadow%' AND amount > 10",
     "pattern": r"REGEXP(command, 'ba(sh|se64) -[a-z]')",
@@ -79,11 +99,11 @@ RULES = {
     "null": "host IS NULL",
 }
 # The text of a job that is replaced again and again, and gives the same whatever the number is.
-HOT = "INSERT INTO hot SELECT id FROM events WHERE amount <> -{}"
-KEPT = """SET 'job.state' = 'keep';
+_HOT = "INSERT INTO hot SELECT id FROM events WHERE amount <> -{}"
+_KEPT = """SET 'job.state' = 'keep';
 INSERT INTO kept SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL AND amount <> -{} GROUP BY host"""
-JOBS = {
-    **{name: f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}" for name, where in RULES.items()},
+_JOBS = {
+    **{name: f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}" for name, where in _RULES.items()},
     "window": """INSERT INTO totals
 SELECT host, COUNT(*), SUM(amount), MIN(amount), MAX(amount), AVG(amount), window_end
 FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY host, window_start, window_end""",
@@ -107,19 +127,24 @@ GROUP BY command, window_start, window_end""",
     "tail": "INSERT INTO tailed SELECT line FROM incoming",
     "archive": "INSERT INTO archive SELECT id, ts, host, command FROM events",
     "saved": "INSERT INTO changes SELECT host, COUNT(*), SUM(amount) FROM events GROUP BY host",
-    "kept": KEPT.format(100),
-    "hot": HOT.format(100),
+    "kept": _KEPT.format(100),
+    "hot": _HOT.format(100),
 }
-# Topics whose shards are moved to other folders.
-MOVED = {"totals": 1, "paid": 2, "events": 1}
-# Jobs that go from one graph to another, alone in what they write; that are stopped with a savepoint and go on from it;
-# that are replaced while they run.
-ISOLATED = (
-    "window", "session", "match", "chained", "by_host", "seen", "join", "paid", "tick", "drawn", "tail", "archive", "saved",
-    "kept",
+ALONE = Workload(
+    _TOPICS,
+    _TABLES,
+    _DATABASE,
+    _JOBS,
+    saved=("saved", "window", "match"),
+    isolated=(
+        "window", "session", "match", "chained", "by_host", "seen", "join", "paid", "tick", "drawn", "tail", "archive", "saved",
+        "kept",
+    ),
+    replaced={"hot": _HOT, "kept": _KEPT},
+    moved={"totals": 1, "paid": 2, "events": 1},
+    compacted=("counts", "kept"),
+    retained={"archive": 96 << 10},
 )  # fmt: skip
-SAVED = ("saved", "window", "match")
-REPLACED = {"hot": HOT, "kept": KEPT}
 # The paths by where they end: who takes them, and what must hold of what comes out.
 PATHS = {
     "alerts": ("five rules over one stream", "the same records in the same order"),
