@@ -203,7 +203,12 @@ class Reloaded(Protocol):
 @runtime_checkable
 class Reloading(Protocol):
     """What a source has besides whose rows are looked up and read again when they change. It has an end when nothing else is
-    read any more."""
+    read any more. `versions`: the topic that keeps them; sources of a graph may have it in common."""
+
+    versions: str
+
+    def forget(self, before: int) -> None:
+        """No source reads what stands before that offset of the topic, also after a crash."""
 
     def renew(self) -> bool:
         """Looks for another version, now and then; whether there is one to read."""

@@ -4,17 +4,23 @@
 
 What is read is a topic of the system's: the lines of the first version, and for each later one those that it has no more and
 those that are new. So an epoch's record says by its offsets which version it used, a replay reads the same lines again, and
-an operator behind takes only what has changed."""
+an operator behind takes only what has changed.
+
+Now and then a version follows as a whole, between two marks: who begins to read begins behind the first mark, and who has
+read so far goes by all of it at once. So nobody else is ever between the two, and what stands before the marks goes once no
+recovery begins there."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
+import pyarrow as pa
 from xxhash import xxh64_hexdigest
 
 from parser.errors import ServiceError
@@ -27,10 +33,42 @@ from sqlengine.formats.registry import framing_of
 log = logging.getLogger("sqlengine")
 
 _SHARD: Final = "0"
-_CAME, _WENT = b"+", b"-"
+# Keys of records: a line came, it went, it is one of a whole version, which stands between two marks. The value of the second
+# mark is _WHOLE, or the version was not completed.
+_CAME, _WENT, _IS, _OPENS, _CLOSES = b"+", b"-", b"=", b"[", b"]"
+_WHOLE: Final = b"whole"
 _PIECE: Final = 50_000
+# Changes before a version follows as a whole: as many as it has lines, and no fewer.
+_FEWEST: Final = 1_000
 # What tells two states of a file apart without reading it.
 _Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass
+class _Held:
+    """What a topic holds: the lines of the last version, the marks before whole versions, how many changes stand behind the
+    last, and whether one is not completed."""
+
+    lines: Counter[bytes] = field(default_factory=Counter)
+    marks: list[int] = field(default_factory=list)
+    changes: int = 0
+    opened: int | None = None
+    building: Counter[bytes] = field(default_factory=Counter)
+
+    def take(self, offset: int, key: bytes, value: bytes) -> None:
+        match key:
+            case b"[":
+                self.opened, self.building = offset, Counter()
+            case b"=":
+                self.building[value] += 1
+            case b"]":
+                if value == _WHOLE and self.opened is not None:
+                    self.marks.append(self.opened)
+                    self.lines, self.changes = self.building, 0
+                self.opened, self.building = None, Counter()
+            case _:
+                self.lines[value] += 1 if key == _CAME else -1
+                self.changes += 1
 
 
 class ReloadedSource:
@@ -50,8 +88,9 @@ class ReloadedSource:
         text = "\0".join(
             [environment.writer, str(table.physical), *(f"{k}={v}" for k, v in sorted(table.options.items()))]
         )
-        self._topic = f"_lookup_{xxh64_hexdigest(text.encode())}"
-        self._broker.create_topic(self._topic, if_not_exists=True)
+        self.versions = f"_lookup_{xxh64_hexdigest(text.encode())}"
+        self._broker.create_topic(self.versions, if_not_exists=True)
+        self._marks: list[int] | None = None
         self._looked: int | None = None
         self._stamp: _Stamp | None = None
         self._missed = False
@@ -81,56 +120,87 @@ class ReloadedSource:
 
     def _change_to(self, lines: Sequence[bytes], now: int) -> bool:
         """Appends what is different. A crash in the middle leaves the rest to the next time."""
-        came = Counter(lines)
-        went = self._held()
-        went.subtract(came)
+        held = self._held()
+        if held.opened is not None:
+            self._append([_CLOSES], [b""], now)
+        went = held.lines
+        went.subtract(Counter(lines))
         gone = [line for line, count in went.items() for _ in range(count)]
         new = [line for line, count in went.items() for _ in range(-count)]
-        values = [*gone, *new]
-        keys = [_WENT] * len(gone) + [_CAME] * len(new)
+        self._append([_WENT] * len(gone) + [_CAME] * len(new), [*gone, *new], now)
+        if held.changes + len(gone) + len(new) > max(len(lines), _FEWEST):
+            held.marks.append(self._broker.end_offset(self.versions, 0))
+            self._append([_OPENS, *[_IS] * len(lines), _CLOSES], [b"", *lines, _WHOLE], now)
+            self._broker.sync()  # who has gone by it must not find a part of it after a loss of power
+        self._marks = held.marks
+        return bool(gone or new)
+
+    def _append(self, keys: Sequence[bytes], values: Sequence[bytes], now: int) -> None:
         for start in range(0, len(values), _PIECE):
             piece = slice(start, start + _PIECE)
-            self._broker.append(self._topic, 0, values[piece], keys=keys[piece], timestamp_ms=now)
-        return bool(values)
+            self._broker.append(self.versions, 0, values[piece], keys=keys[piece], timestamp_ms=now)
 
-    def _held(self) -> Counter[bytes]:
-        """The lines of the last version."""
-        held: Counter[bytes] = Counter()
-        for records in self._all():
+    def _held(self) -> _Held:
+        held = _Held()
+        for records in self._from(self._broker.begin_offset(self.versions, 0)):
             assert records.keys is not None
-            for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True):
-                held[value] += 1 if key == _CAME else -1
+            told = records.offsets.tolist(), records.keys.to_pylist(), records.values.to_pylist()
+            for offset, key, value in zip(*told, strict=True):
+                held.take(offset, key, value)
         return held
 
-    def _all(self) -> Iterator[Records]:
-        offset = 0
-        while (records := self._broker.read(self._topic, 0, offset, max_records=_PIECE)) is not None:
+    def _from(self, offset: int) -> Iterator[Records]:
+        while (records := self._broker.read(self.versions, 0, offset, max_records=_PIECE)) is not None:
             yield records
             offset = records.next_offset
+
+    def forget(self, before: int) -> None:
+        """See `Reloading`."""
+        if self._marks is None:
+            self._marks = self._held().marks
+        past = [mark for mark in self._marks if mark <= before]
+        if len(past) > 1 or (past and self._broker.begin_offset(self.versions, 0) < past[-1]):
+            self._broker.trim(self.versions, 0, past[-1])
+            self._marks = self._marks[len(past) - 1 :]
 
     def shards(self) -> list[str]:
         return [_SHARD]
 
     def start(self, shard: str) -> int:
-        return 0
+        marks = self._held().marks
+        return marks[-1] + 1 if marks else 0
 
     def end(self, shard: str) -> int | None:
-        return self._broker.end_offset(self._topic, 0)
+        return self._broker.end_offset(self.versions, 0)
 
     def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
         """See `Source`."""
-        records = self._broker.read(self._topic, 0, offset, max_records=max_rows, until=until)
+        records = self._broker.read(self.versions, 0, offset, max_records=max_rows, until=until)
         if records is None:
             return None
         assert records.keys is not None
-        went = np.array([key == _WENT for key in records.keys.to_pylist()])
-        kinds = np.where(went, RowKind.DELETE, RowKind.INSERT).astype(np.int8)
-        count = records.num_rows
-        return Chunk(shard, offset, records.next_offset, count, records.values, offsets=records.offsets, kinds=kinds)
+        keys = records.keys.to_pylist()
+        end = records.next_offset
+        if _OPENS in keys:
+            keys = keys[: keys.index(_OPENS)]
+            end = int(records.offsets[len(keys)]) if keys else self._behind(offset)
+        rows = np.array([n for n, key in enumerate(keys) if key != _CLOSES], np.int64)
+        kinds = np.array([RowKind.DELETE if keys[r] == _WENT else RowKind.INSERT for r in rows], np.int8)
+        values = records.values.take(pa.array(rows))
+        return Chunk(shard, offset, end, len(rows), values, offsets=records.offsets[rows], kinds=kinds)
+
+    def _behind(self, mark: int) -> int:
+        """Where the changes go on behind a whole version."""
+        for records in self._from(mark):
+            assert records.keys is not None
+            keys = records.keys.to_pylist()
+            if _CLOSES in keys:
+                return int(records.offsets[keys.index(_CLOSES)]) + 1
+        return self._broker.end_offset(self.versions, 0)  # a loss of power took the rest
 
     def gone(self, shard: str, offset: int) -> str | None:
         """See `Forgetting`: each graph has versions of its own."""
-        if offset <= self._broker.end_offset(self._topic, 0):
+        if offset <= self._broker.end_offset(self.versions, 0):
             return None
         return "rows were looked up in versions of the file that only the graph has in which the job ran"
 

@@ -30,6 +30,7 @@ from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
 from sqlengine.executors.times import Times
 from sqlengine.executors.unsent import Unsent
+from sqlengine.executors.versions import Versions
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Limits:
 class GraphRunner:
     """`name` is the graph's id: epochs are numbered for it, and sinks know it as their writer. `log_offset` is behind the
     record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the
-    versions that run; `waits_for`: parts that have so many bytes of this one to read that it reads no sources for now."""
+    versions that run; `first_record`: the offset of the first one in the log, where a recovery may have to begin before the
+    last checkpoint; `waits_for`: parts that have so many bytes of this one to read that it reads no sources for now."""
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class GraphRunner:
         result: Sink | None = None,
         guard: MemoryGuard | None = None,
         portion: Portion | None = None,
+        first_record: Callable[[], int] | None = None,
     ) -> None:
         self.name = name
         self.executor = executor
@@ -87,6 +90,7 @@ class GraphRunner:
         self._seed = seed
         self._guard = guard
         self._portion = portion
+        self._versions = Versions(first_record)
         self._times = Times(executor, self.inputs, self.outputs.take)
 
     # ---- hot changes -------------------------------------------------------------------------------------------
@@ -392,8 +396,10 @@ class GraphRunner:
             write(self.position(), self.executor.tables, self._clock())
             for source in self.inputs.running.values():
                 source.source.passed(source.positions)
-            if self._portion is not None and self.checkpoints.stored is not None:
-                self._portion.forget(self.checkpoints.stored)
+            if self.checkpoints.stored is not None:
+                self._versions.let_go(self.checkpoints.stored, self.inputs.running)
+                if self._portion is not None:
+                    self._portion.forget(self.checkpoints.stored)
 
     def close(self) -> None:
         self.inputs.close()

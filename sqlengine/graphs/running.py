@@ -131,6 +131,7 @@ class RunningGraph:
             Limits(config.rows_per_read),
             guard=MemoryGuard(name, host.memory),
             portion=portion,
+            first_record=None if config.fsync == "none" else lambda: host.broker.begin_offset(EPOCHS, 0),
         )
         self._host = host
         self._plan_of = plan_of

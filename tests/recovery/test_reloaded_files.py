@@ -12,6 +12,7 @@ import pytest
 from parser.errors import JobError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.config import Config
+from sqlengine.connectors import filesystem_reloaded
 from sqlengine.engine import Engine
 from sqlengine.machine import Machine
 from tests.engine.by_hand import die, step
@@ -34,17 +35,21 @@ class Death(BaseException):
 class Life:
     """An engine over a folder, whose steps are taken by hand."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, segment_bytes: int = 1 << 20) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder = folder
+        self.segment_bytes = segment_bytes
         self.fed = 0
         self.now = 1_000
         self._open()
 
     def _open(self) -> None:
-        config = Config(data=self.folder / "data", rows_per_read=2, checkpoint_ms=1 << 60)
+        config = Config(
+            data=self.folder / "data", rows_per_read=2, checkpoint_ms=1 << 60, segment_bytes=self.segment_bytes
+        )
         self.engine = Engine(config, Machine(clock=lambda: self.now))
-        for topic in ("o", "out"):
-            self.engine.broker.create_topic(topic, if_not_exists=True)
+        for name in ("o", "out", "late"):
+            self.engine.broker.create_topic(name, if_not_exists=True)
 
     def write(self, *lines: str) -> None:
         """Another version, in the place of the file at once."""
@@ -62,8 +67,8 @@ class Life:
         die(self.engine)
         self._open()
 
-    def out(self) -> list[Sequence[object]]:
-        records = self.engine.broker.read("out", 0, 0)
+    def out(self, topic: str = "out") -> list[Sequence[object]]:
+        records = self.engine.broker.read(topic, 0, 0)
         found = [] if records is None else [json.loads(v) for v in records.values.to_pylist()]
         return [(r["id"], r["name"]) for r in found]
 
@@ -141,3 +146,85 @@ def test_a_savepoint_is_no_start_in_a_graph_that_has_not_the_versions(tmp_path: 
         life.engine.start_job("job", path)
     assert life.engine.start_job("job").status == "started"
     die(life.engine)
+
+
+def topic(engine: Engine) -> str:
+    (name,) = (t.name for t in engine.broker.topics() if t.name.startswith("_lookup_"))
+    return name
+
+
+def version(number: int) -> list[str]:
+    return [f"{i},{number if i % 3 else 'same'}" for i in range(30)]
+
+
+def test_versions_that_no_recovery_needs_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by the reader's way: what it has read, it does not read again as a whole; a new one begins with all of it."""
+    monkeypatch.setattr(filesystem_reloaded, "_FEWEST", 50)
+    life = Life(tmp_path, segment_bytes=2_000)
+    life.write(*version(0))
+    latest = "'topic' = 'o', 'scan.startup.mode' = 'latest-offset',"
+    text = JOB.format(folder=tmp_path, key="").replace("'topic' = 'o',", latest)
+    life.engine.submit("job", text)
+    sizes, wanted = [], []
+    for number in range(1, 40):
+        life.write(*version(number))
+        life.feed(1, 3)
+        wanted += [(1, str(number)), (3, "same")]
+        step(life.engine)
+        if number % 4 == 0:
+            life.engine.graph.runner.checkpoint(wait=True)
+            life.engine.graph.runner.checkpoint(wait=True)
+        if number % 6 == 0:
+            life.again()  # the epochs since the last checkpoint come again, each with its version
+        if number == 23:
+            life.engine.remove("job")
+            life.engine.submit("job", text)
+        broker, name = life.engine.broker, topic(life.engine)
+        sizes.append(broker.end_offset(name, 0) - broker.begin_offset(name, 0))
+        assert life.out() == wanted
+    assert max(sizes[20:]) <= max(sizes[:20]) < 400 < life.engine.broker.end_offset(topic(life.engine), 0)
+    die(life.engine)
+
+
+def two_versions(life: Life) -> None:
+    for number in range(2):
+        life.write(*version(number))
+        life.feed(1, 3)
+        step(life.engine)
+
+
+def test_a_version_that_a_death_kept_from_being_whole_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filesystem_reloaded, "_FEWEST", 10)
+    monkeypatch.setattr(filesystem_reloaded, "_PIECE", 7)
+    append = EmbeddedBroker.append
+    for death in (8, 13, 16):  # among changes, behind the first piece of a whole version, before its last one
+        life = Life(tmp_path / str(death))
+        life.write(*version(0))
+        left = death
+
+        def fateful(broker: EmbeddedBroker, topic: str, *args: object, **options: object) -> object:
+            nonlocal left
+            left -= topic.startswith("_lookup_")
+            if not left:
+                raise Death
+            return append(broker, topic, *args, **options)  # type: ignore[arg-type]
+
+        life.engine.submit("job", JOB.format(folder=life.folder, key=""))
+        with monkeypatch.context() as patch:
+            patch.setattr(EmbeddedBroker, "append", fateful)
+            with pytest.raises(Death):
+                two_versions(life)
+        life.write(*version(2))
+        life.again()
+        life.feed(1, 3)
+        step(life.engine)
+        assert life.out()[-2:] == [(1, "2"), (3, "same")]
+        life.engine.submit(
+            "late", JOB.format(folder=life.folder, key="").replace("out_rows", "l").replace("'out'", "'late'")
+        )
+        life.feed(1, 3)
+        step(life.engine)
+        assert life.out()[-2:] == life.out("late") == [(1, "2"), (3, "same")]
+        die(life.engine)
