@@ -242,10 +242,12 @@ class Crew(ABC):
 
     def _finish(self, batches: int) -> None:
         """Until everything is read and has come out."""
-        found, since = "", time.monotonic()
+        found, since, began = "", time.monotonic(), time.monotonic()
         while (missing := self.missing(batches)) is not None:
+            looked_s = time.monotonic() - began
             if missing != found:
                 found, since = missing, time.monotonic()
                 os.write(self._say, READY)
             assert time.monotonic() - since < PATIENCE_S, f"not all has come out: {missing}, {self.problems()}"
-            time.sleep(self.pause_s)
+            time.sleep(max(self.pause_s, looked_s))  # a look at all that has come out costs more than it takes to come
+            began = time.monotonic()

@@ -129,7 +129,12 @@ class _CrewInParts(Crew):
         """How many rows files and tables have."""
         hosts, seen = (rows_of(self.folder / "app.db", table) for table in ("hosts", "seen"))
         lines = len(lines_of(self.folder))
-        return {"lines": lines, "lake": len(lake(self.folder)), "hosts": sum(n for _, n in hosts), "seen": len(seen)}
+        return {
+            "lines": lines,
+            "lake": len(lake(self.folder)),
+            "hosts": sum(int(str(n)) for _, n in hosts),
+            "seen": len(seen),
+        }
 
 
 @cache
@@ -143,7 +148,7 @@ def _wanted(batches: int) -> Counter[str]:
     tests: dict[str, Callable[[int], bool]] = {
         "found": lambda a: a > 6, "known": lambda a: a > 6, "hosts": lambda a: a > 6, "hot": lambda a: a > 3,
         "drawn": lambda a: a > 8, "lines": lambda a: a == 7, "lake": lambda a: a < 3, "seen": lambda a: a in (2, 9),
-        **dict.fromkeys(("sums", "grown", "ticks"), lambda a: True),
+        "sums": lambda a: True, "grown": lambda a: True, "ticks": lambda a: True,
     }  # fmt: skip
     wanted = Counter({name: sum(map(test, (int(str(r["amount"])) for r in every))) for name, test in tests.items()})
     wanted["minutes"] = len({(r["host"], ms // 10_000) for r in every if (ms := _ms(r)) // 10_000 < over})
