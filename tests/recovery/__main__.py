@@ -73,9 +73,8 @@ def _at_points(given: argparse.Namespace) -> Iterator[Planned]:
         places = places_of(who, kind, named)
         if places:
             name = f"{who}, checkpoints in {KINDS[kind][0]}, at points"
-            yield Planned(
-                name, len(places), partial(_run_at_points, who=who, kind=kind, places=places, seed=given.seed)
-            )
+            work = partial(_run_at_points, who=who, kind=kind, places=places, seed=given.seed)
+            yield Planned(name, len(places) + sum(p == "recovery" for p, _ in places), work, named=True)
 
 
 def _run_at_points(
@@ -90,7 +89,7 @@ def _drawn(given: argparse.Namespace) -> Iterator[Planned]:
     for number, left in enumerate(range(given.kills, 0, -given.of_a_run)):
         seed, kills = given.seed + number, min(given.of_a_run, left)
         make, name = (RunInParts, f"seed {seed}, instances") if number % 2 else (Run, f"seed {seed}")
-        yield Planned(name, kills, partial(_run_drawn, make=make, kills=kills, seed=seed))
+        yield Planned(name, kills, partial(_run_drawn, make=make, kills=kills, seed=seed), named=False)
 
 
 def _run_drawn(folder: Path, tally: Tally, *, make: type[Run], kills: int, seed: int) -> None:

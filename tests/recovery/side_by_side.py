@@ -20,11 +20,13 @@ _TALLY = "tally.json"
 
 @dataclass(frozen=True)
 class Planned:
-    """A run that is to be: what it is called, how many kills there are in it, and what it does in a folder."""
+    """A run that is to be: what it is called, how many kills there are in it, and what it does in a folder. `named`: kills
+    at any moment, which come beside those at points, are not counted."""
 
     name: str
     kills: int
     work: Callable[[Path, Tally], None]
+    named: bool
 
 
 @dataclass
@@ -37,6 +39,11 @@ class _Running:
     @property
     def tally(self) -> Tally:
         return Tally(self.folder / _TALLY)
+
+    @property
+    def done(self) -> int:
+        tally = self.tally
+        return min(tally.named.total() if self.planned.named else tally.kills, self.planned.kills)
 
 
 class SideBySide:
@@ -89,7 +96,7 @@ class SideBySide:
     def _tell(self) -> None:
         """How many kills there were of how many, and about how long it will take; what runs now."""
         every, seconds = sum(p.kills for p in self._planned), time.monotonic() - self._began
-        there = {r.planned.name: min(r.tally.kills, r.planned.kills) for r in self._running.values()}
+        there = {r.planned.name: r.done for r in self._running.values()}
         done = self._done + sum(there.values())
         left = f", about {seconds / done * (every - done):.0f} s left" if done else ""
         now = "; ".join(
