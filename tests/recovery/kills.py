@@ -48,10 +48,10 @@ log = logging.getLogger(__name__)
 Places = Iterable[tuple[str, str]]
 
 
-def doom_at(chance: random.Random, point: str, moment: str) -> Doom:
-    """At which of the first ones is drawn."""
+def doom_at(chance: random.Random, point: str, moment: str, most: int = 10) -> Doom:
+    """At which of the first `most` is drawn where there are many."""
     often = point in OFTEN or point.startswith("output")
-    return Doom(point, chance.randint(1, 10) if often else 1, moment)
+    return Doom(point, chance.randint(1, most) if often else 1, moment)
 
 
 class Run:

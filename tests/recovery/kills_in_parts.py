@@ -53,7 +53,7 @@ class RunInParts(Run):
 
     def kill_instances_at(self, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Instances that die at the named points, one after the other; those places that none of them came to."""
-        self._live_with([doom_at(self.chance, *place) for place in places], len(places), kills=0)
+        self._live_with([doom_at(self.chance, *place, most=3) for place in places], len(places), kills=0)
         met = [place for number, place in enumerate(places) if self._lives.marked(number)]
         for place in met:
             self.tally.count(Place(INSTANCE, *place), named=True)
