@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from sqlengine.broker.answering import answer
@@ -29,6 +31,28 @@ ALL = "INSERT INTO found SELECT id, word FROM events"
 SHARED = "shared"
 
 
+class Idle:
+    """A process that runs no parts until it is told to end."""
+
+    pid = 0
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def poll(self) -> int | None:
+        return 0 if self._ended.is_set() else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not self._ended.wait(timeout):
+            raise subprocess.TimeoutExpired("idle", timeout or 0.0)
+        return 0
+
+    def terminate(self) -> None:
+        self._ended.set()
+
+    kill = terminate
+
+
 class Led:
     """An engine that leads, and instances that are threads of this process."""
 
@@ -36,8 +60,7 @@ class Led:
         self.config = Config(
             data=data, instances=instances, parts=parts, session_ms=1000, checkpoint_ms=500, isolation=False
         )
-        self.engine = Engine(self.config)
-        self.engine.instances.run = lambda graph: None  # type: ignore[method-assign]  # no processes
+        self.engine = Engine(self.config, replace(THIS, spawn=lambda work: Idle()))
         self.engine.start()
         self.numbers: list[int] = []
         self._stopping: dict[str, threading.Event] = {}
