@@ -117,18 +117,18 @@ def _name(count: int) -> str:
 
 
 @contextmanager
-def _server(count: int) -> Iterator[Server]:
+def serving(count: int) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="benchmark-") as folder:
         log = Path(folder) / "log"
         command = [sys.executable, "-m", "sqlengine.cli", "serve", "--data", f"{folder}/data", "--port", "0"]
         with log.open("wb") as out:
             process = subprocess.Popen([*command, "--instances", str(count)], stdout=out, stderr=out)
         try:
-            url = _wait_for(lambda: _url(log.read_text()))
+            url = wait_for(lambda: _url(log.read_text()))
             server = Server(process, Client(url, origin="rest"), connect(url))
             server.broker.create_topic("events", SHARDS)
             server.submit("tables", TABLES)
-            _wait_for(lambda: all(i["parts"] for i in server.instances()))
+            wait_for(lambda: all(i["parts"] for i in server.instances()))
             yield server
         finally:
             process.send_signal(signal.SIGTERM)
@@ -139,7 +139,7 @@ def _url(log: str) -> str:
     return log.partition("ready on ")[2].partition(",")[0]
 
 
-def _wait_for(condition: Callable[[], T]) -> T:
+def wait_for(condition: Callable[[], T]) -> T:
     while not (found := condition()):
         time.sleep(0.02)
     return found
@@ -147,15 +147,15 @@ def _wait_for(condition: Callable[[], T]) -> T:
 
 def _flow(count: int) -> Flow:
     """Rows at a constant rate through the aggregate."""
-    with _server(count) as server:
+    with serving(count) as server:
         server.submit("totals", TOTALS)
-        _send(server.broker, 3.0)
+        send(server.broker, 3.0)
         time.sleep(1)
         flow, stopping = Flow(), threading.Event()
-        reader = threading.Thread(target=_read, args=(server, flow, stopping))
+        reader = threading.Thread(target=read, args=(server, flow, stopping))
         before, began = server.cpu_s(), time.monotonic()
         reader.start()
-        _send(server.broker, SECONDS)
+        send(server.broker, SECONDS)
         after, took = server.cpu_s(), time.monotonic() - began
         stopping.set()
         reader.join()
@@ -163,7 +163,7 @@ def _flow(count: int) -> Flow:
     return flow
 
 
-def _send(broker: RemoteBroker, seconds: float) -> None:
+def send(broker: RemoteBroker, seconds: float) -> None:
     chance = random.Random(1)
     began = time.monotonic()
     for number in range(int(seconds * RATE / APPEND)):
@@ -173,7 +173,7 @@ def _send(broker: RemoteBroker, seconds: float) -> None:
         broker.append("events", number % SHARDS, rows, timestamp_ms=now // 1000)
 
 
-def _read(server: Server, flow: Flow, stopping: threading.Event) -> None:
+def read(server: Server, flow: Flow, stopping: threading.Event) -> None:
     """Notes how old each total is when it can be read."""
     broker = connect(server.client.server)
     offset = broker.end_offset("totals", 0)
@@ -189,7 +189,7 @@ def _read(server: Server, flow: Flow, stopping: threading.Event) -> None:
 
 def _throughput(count: int) -> tuple[float, float]:
     """Wall and CPU seconds for all rows."""
-    with _server(count) as server:
+    with serving(count) as server:
         chance = random.Random(2)
         for number in range(ROWS // 10_000):
             words = chance.choices(range(RULES * 20), k=10_000)
@@ -198,7 +198,7 @@ def _throughput(count: int) -> tuple[float, float]:
         before, began = sum(server.cpu_s()), time.monotonic()
         rules = {f"rule{n}": f"INSERT INTO found SELECT {n}, k FROM events WHERE word = 'w{n}'" for n in range(RULES)}
         server.client.post("/api/v1/jobs", {"jobs": {**rules, "last": LAST}})
-        _wait_for(lambda: _done(server))
+        wait_for(lambda: _done(server))
         return time.monotonic() - began, sum(server.cpu_s()) - before
 
 

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
 from sqlengine import expressions
 from sqlengine.engine import Engine
 from sqlengine.engine.fleet import is_shared
 from sqlengine.executors.embedded import RunningNode
 from sqlengine.graphs.running import RunningGraph
+from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.log import MAIN, JobState
 from sqlengine.memory import resident_bytes
 from sqlengine.operators.rules import RulesOperator
@@ -38,6 +39,7 @@ class EngineCollector:
         yield from self._rules()
         yield self._plans()
         yield from self._instances()
+        yield self._standstills()
         yield _counter("cpu_seconds", "CPU time of the process", time.process_time())
         yield GaugeMetricFamily("sqlengine_memory_bytes", "Resident memory of the process", resident_bytes())
 
@@ -118,6 +120,18 @@ class EngineCollector:
             restarts.add_metric(of, view.restarts)
             waits.add_metric(of, len(view.waiting))
         yield from (alive, lag, memory, cpu, restarts, waits)
+
+    def _standstills(self) -> Metric:
+        family = SummaryMetricFamily(
+            "sqlengine_standstill_seconds",
+            "Time in which all parts of a graph stood still, for a job",
+            labels=["graph"],
+        )
+        for graph in self._graphs():
+            if isinstance(graph, DividedGraph):
+                pauses = graph.gathering.pauses
+                family.add_metric([graph.name], pauses.count, pauses.seconds)
+        return family
 
     def _rules(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter()

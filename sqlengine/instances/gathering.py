@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from parser.errors import JobError, ServiceError
@@ -36,6 +37,15 @@ class Led(Protocol):
         """Hears what instances tell, where nobody else does."""
 
 
+@dataclass
+class Pauses:
+    """How often all parts have stood still since the server started, and how long in all, in s: from when they are told to
+    until they are told to go on."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
 class Gathering:
     """Of one graph; `clock` gives seconds that only grow. Who asks for a standstill asks for nothing else of the graph's loop meanwhile."""
 
@@ -45,15 +55,19 @@ class Gathering:
         self._owed = False
         self._broker = broker
         self._pieces = pieces
+        self.pauses = Pauses()
 
     @contextmanager
     def standstill(self) -> Iterator[Positions]:
         """All parts read no source and nothing is on its way between them: how far each source is read. ServiceError where
         they do not come to rest."""
+        began = self._clock()
         try:
             yield self.reach({})
         finally:
             self.go()
+            self.pauses.count += 1
+            self.pauses.seconds += self._clock() - began
 
     def reach(self, bounds: Positions) -> Positions:
         """The same for parts that stand, once they have read up to these offsets."""

@@ -52,6 +52,8 @@ def test_users_see_instances_and_the_parts_that_move(tmp_path: Path) -> None:
         work.write(40)
         eventually(lambda: work.totals_found() == work.totals(), server.said)
         assert user.metric("sqlengine_instance_parts") == 4
+        assert user.metric("sqlengine_standstill_seconds_count") >= 2
+        assert 0 < user.metric("sqlengine_standstill_seconds_sum") < 60
         _group_has_a_process_of_its_own(work, server)
         assert user.metric("sqlengine_records_in_total") >= 80
         assert user.client.get("/readyz")["status"] == "ready"
