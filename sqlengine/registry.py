@@ -168,11 +168,11 @@ class Registry:
         )
 
     def placed(self, change: PendingChange) -> None:
-        """Writes down that a job has come to another graph."""
-        (name,) = change.jobs
-        held = moved(self.job(name), JobState.RUNNING, self.clock(), change.reason)
-        held = replace(held, graph=change.graphs[name], cause=change.cause)
-        self.log.settle({name: held}, (), self.clock())
+        """Writes down that jobs have come to another graph."""
+        now = self.clock()
+        there = {name: moved(self.job(name), JobState.RUNNING, now, change.reason) for name in change.jobs}
+        there = {name: replace(held, graph=change.graphs[name], cause=change.cause) for name, held in there.items()}
+        self.log.settle(there, (), now)
 
     def settle_as(self, job: Job, graph: str) -> None:
         """Writes down that the pending change of one job has taken effect."""

@@ -248,7 +248,7 @@ class EmbeddedBroker:
         if not payload.rows and writer is None:
             return Appended(log.end, log.end)
         most = known.definition.max_bytes
-        if most is not None and known.size + payload.length(b"") > most:
+        if most is not None and known.size + payload.length(b"") > most and not log.has(writer, epoch):
             raise topic_full(topic, known.size, most)
         segments = len(log.segments)
         with _UNFENCED if fence is None else self._coordinator.holding(fence):

@@ -120,6 +120,10 @@ class ShardLog:
     def last_epoch(self, writer: str) -> int | None:
         return self._writers.get(writer)
 
+    def has(self, writer: str | None, epoch: int | None) -> bool:
+        """Whether the writer has appended that epoch already, or a later one: it would not come twice."""
+        return writer is not None and epoch is not None and self._writers.get(writer, NO_EPOCH) >= epoch
+
     def append(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> Appended:
         """Whoever comes first writes, and syncs once, what all have queued up meanwhile."""
         mine = Queued(payload, timestamp, writer, epoch)

@@ -141,7 +141,9 @@ class Changes:
         self.finish()
         job = self._registry.job(name)
         reason = reason or "isolated by a command"
-        if job.graph == MAIN or self._fleet.of(name).divided or group_of(job.graph) is not None:
+        graph = self._fleet.of(name)
+        shared = graph is self._fleet.main or graph.divided or group_of(graph.name) is not None
+        if shared or len(graph.runner.jobs) > 1:
             self._moves.to_own(job, cause, reason)
         else:
             self._registry.stay(job, cause, reason)

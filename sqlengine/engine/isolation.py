@@ -14,9 +14,10 @@ from parser.errors import SqlError
 from sqlengine.engine.changing import Changes
 from sqlengine.engine.fleet import Fleet
 from sqlengine.engine.moving import Moves
-from sqlengine.engine.troubles import Gauge, Trouble
 from sqlengine.graphs.loop import Turns
 from sqlengine.graphs.running import NotTogether, RunningGraph
+from sqlengine.graphs.troubles import Gauge, Trouble
+from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.isolation_settings import ISOLATION, Limits, group_of, limits_in
 from sqlengine.jobs.log import MAIN, Cause, Job, JobState
 from sqlengine.registry import Registry
@@ -29,6 +30,8 @@ _CATCHING_UP: Final = "it reads alone until it has read as far as the others"
 # A move into parts or out of them, for which all of these stand still, is tried again after so long, and twice as long each
 # time, up to that.
 _AGAIN_S, _LONGEST_AGAIN_S = 1.0, 60.0
+# So many jobs go into parts at once, at most.
+_MOST: Final = 1_000
 # A job that was taken out so often must be well for twice as long each time, up to that.
 _LONGEST_S: Final = 86_400.0
 
@@ -57,6 +60,7 @@ class Isolation:
         self._trouble_at: dict[str, float] = {}
         self._times: dict[str, int] = {}  # how often each job was taken out
         self._again: dict[str, tuple[float, float]] = {}  # when a job is tried again, and what comes after that
+        self._most = _MOST
         self._turns = Turns()
         self._repeated: Repeated | None = None
         self._looking: Future[None] | None = None
@@ -85,17 +89,28 @@ class Isolation:
         """All there is to do at the moment. What cannot be done now is tried again."""
         now = self._clock()
         self._moves.tidy()
-        graphs = [g for g in self._fleet.graphs.values() if not g.divided and not g.runner.broken]
+        graphs = [g for g in self._fleet.graphs.values() if not g.runner.broken]
         self._gauges = {g.name: self._gauge(g) for g in graphs}
         for graph in graphs:
             graph.loop.turns = self._turns if self._catches_up(graph) else None
             troubles = list(self._gauges[graph.name].look(now, self._limits_of))
+            if isinstance(graph, DividedGraph):
+                troubles += graph.troubles()
             self._trouble_at |= dict.fromkeys((t.job for t in troubles), now)
-            self._take_out(graph, troubles)
+            self._take_out(graph, troubles, now)
+        into_parts: dict[str, list[Job]] = {}
         for job in self._elsewhere():
-            if self._clock() - now > EVERY_S:  # others want to change jobs, too
-                break
-            self._bring_home(job, now)
+            home = self._home(job, now)
+            if home is not None and home.divided and not self._fleet.of(job.name).divided:
+                into_parts.setdefault(home.name, []).append(job)
+            elif home is not None and not self._is_late(now):
+                self._bring_home(job, now)
+        for name, jobs in into_parts.items():
+            self._into_parts(jobs, self._fleet.graph(name), now)
+
+    def _is_late(self, began: float) -> bool:
+        """Others want to change jobs, too."""
+        return self._clock() - began > EVERY_S
 
     def _elsewhere(self) -> list[Job]:
         """Jobs that run outside the shared graph, or ask for another, and those that can run in parts where there are any;
@@ -116,7 +131,7 @@ class Isolation:
         return held if held is not None and held.graph is graph else Gauge(graph)
 
     def _catches_up(self, graph: RunningGraph) -> bool:
-        if graph.name == MAIN or group_of(graph.name) is not None:
+        if graph.divided or graph.name == MAIN or group_of(graph.name) is not None:
             return False
         jobs = self._registry.log.jobs
         return all(jobs[n].cause is Cause.NONE for n in list(graph.runner.jobs) if n in jobs)
@@ -129,21 +144,37 @@ class Isolation:
             self._limits[name] = job.version, limits
         return limits
 
-    def _take_out(self, graph: RunningGraph, troubles: list[Trouble]) -> None:
+    def _take_out(self, graph: RunningGraph, troubles: list[Trouble], now: float) -> None:
         """One job at a time: with it gone the others may be well."""
-        if (graph.name != MAIN and group_of(graph.name) is None) or len(graph.runner.jobs) < 2:
+        shared = graph.divided or graph.name == MAIN or group_of(graph.name) is not None
+        if not shared or len(graph.runner.jobs) < 2:
             return
         for trouble in (t for t in troubles if self._limits_of(t.job).moves):
+            if graph.divided and not self._may_try(trouble.job, now):
+                continue
             try:
                 self._changes.isolate(trouble.job, trouble.cause, trouble.reason)
             except SqlError as error:
                 log.warning("job %s stays where it is for now (%s): %s", trouble.job, trouble.reason, error)
+                if graph.divided:
+                    self._try_later(trouble.job, now)
             else:
                 log.warning("job %s is in a graph of its own: %s", trouble.job, trouble.reason)
                 self._times[trouble.job] = self._times.get(trouble.job, 0) + 1
+                self._again.pop(trouble.job, None)
                 return
 
-    def _bring_home(self, job: Job, now: float) -> None:
+    def _may_try(self, job: str, now: float) -> bool:
+        """Whether parts may stand still for the job now."""
+        return now >= self._again.get(job, (now, 0.0))[0]
+
+    def _try_later(self, job: str, now: float) -> None:
+        """They stood still, and it has not moved: the next time they do so later."""
+        _, pause = self._again.get(job, (now, _AGAIN_S))
+        self._again[job] = now + pause, min(2 * pause, _LONGEST_AGAIN_S)
+
+    def _home(self, job: Job, now: float) -> RunningGraph | None:
+        """The graph to which a job is to go that it shares with others, if it can go now."""
         if job.cause in _PASSING and self._is_well(job, now):
             log.info("job %s is well again", job.name)
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
@@ -155,24 +186,49 @@ class Isolation:
             if job.cause is Cause.NONE:
                 reason = f"isolation group '{group_of(home.name)}', in the server's process"
                 self._registry.stay(job, Cause.GROUP, reason)
-            return
+            return None
         if job.cause not in (Cause.NONE, Cause.GROUP) or home.name == job.graph:
-            return
+            return None
         if job.graph == MAIN and home.divided and not self._limits_of(job.name).moves:
-            return
+            return None
         if job.reason is None and job.graph != MAIN:
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
-        at, pause = self._again.get(job.name, (now, _AGAIN_S))
-        if now < at or not self._moves.is_near(job):
-            return
-        if home.divided or self._fleet.of(job.name).divided:
-            self._again[job.name] = now + pause, min(2 * pause, _LONGEST_AGAIN_S)
+        if not self._moves.is_near(job):
+            return None
+        if (home.divided or self._fleet.of(job.name).divided) and not self._may_try(job.name, now):
+            return None
+        return home
+
+    def _into_parts(self, jobs: list[Job], home: RunningGraph, now: float) -> None:
+        """As many at once as can be: each time all parts stand still. Where one cannot come, half as many are tried."""
+        assert isinstance(home, DividedGraph)
+        late = False
+        while jobs and not late:
+            going = self._moves.together(jobs, self._most)
+            jobs = [job for job in jobs if job not in going]
+            try:
+                self._moves.to_parts(going, home)
+            except SqlError as error:
+                level = logging.DEBUG if isinstance(error, NotTogether) else logging.WARNING
+                log.log(level, "%d jobs do not go into graph %s for now: %s", len(going), home.name, error)
+                self._most = max(1, len(going) // 2)
+                if len(going) == 1:
+                    self._try_later(going[0].name, now)
+                return
+            self._most = min(2 * self._most, _MOST)
+            for job in going:
+                self._again.pop(job.name, None)
+            late = self._is_late(now)
+
+    def _bring_home(self, job: Job, now: float) -> None:
+        parts = self._fleet.of(job.name).divided
         try:
             self._moves.to_home(job)
-        except NotTogether as error:
-            log.debug("%s", error)
         except SqlError as error:
-            log.warning("job %s stays in graph %s for now: %s", job.name, job.graph, error)
+            level = logging.DEBUG if isinstance(error, NotTogether) else logging.WARNING
+            log.log(level, "job %s stays in graph %s for now: %s", job.name, job.graph, error)
+            if parts:
+                self._try_later(job.name, now)
         else:
             self._again.pop(job.name, None)
 

@@ -1,17 +1,17 @@
-"""Takes a job out of parts into a graph of this process, and into parts: while they stand still.
+"""Takes a job out of parts into a graph of this process, and jobs into parts, many at once: while they stand still.
 
 hold the parts -> write down what the job has in all of them -> it leaves -> it comes to the other graph
-hold the parts -> read both to the same place -> write down what the job has -> all parts prepare -> it leaves -> it comes"""
+hold the parts -> read both to the same place -> write down what jobs have -> all parts prepare -> they leave -> they come"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 from parser.errors import SqlError
 from planner.logical import Scan
 from planner.merge import Graph
-from sqlengine.executors.belongings import Belongings, capture
+from sqlengine.executors.belongings import Belongings, capture, nodes_of
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.handovers import Handovers
@@ -27,26 +27,28 @@ EPOCHS, NEAR = 8, 4096
 class Leaving:
     """What the two ways have in common. `begin` writes down that the move is on its way."""
 
-    plan: PlannedJob
-    version: int
+    plans: Mapping[str, PlannedJob]
+    jobs: Mapping[str, int]
     handover: str
     handovers: Handovers
     begin: Callable[[], None]
 
     @property
-    def job(self) -> str:
-        return self.plan.name
+    def going(self) -> dict[str, int]:
+        """The change of the graph that they leave."""
+        return dict.fromkeys(self.jobs, 0)
 
 
 def out_of_parts(leaving: Leaving, source: DividedGraph) -> Belongings:
-    """The job leaves; what it has is written down."""
-    change = source.change(source.runner.graph, {}, {leaving.job: 0}, {})
+    """The one job leaves; what it has is written down."""
+    (job,) = leaving.jobs
+    change = source.change(source.runner.graph, {}, leaving.going, {})
     try:
         with source.gathering.standstill():
-            belongings = source.has(leaving.job)
+            belongings = source.has(job)
             leaving.begin()
             leaving.handovers.put(leaving.handover, belongings)
-            source.switch(change)
+            source.switch(replace(change, moved=True))
     except SqlError:
         change.abandon()
         raise
@@ -54,9 +56,10 @@ def out_of_parts(leaving: Leaving, source: DividedGraph) -> Belongings:
 
 
 def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> None:
-    """The job goes over. NotTogether where it does not stand near enough to the others: nothing has changed."""
+    """The jobs go over. NotTogether where they do not stand near enough to the others: nothing has changed."""
     inputs = source.runner.inputs
-    common = [name for name in source.runner.graph.jobs[leaving.job] if target.read_to(name) is not None]
+    mine = (node.id for node in nodes_of(source.runner.graph, leaving.jobs))
+    common = [name for name in mine if target.read_to(name) is not None]
 
     def hold() -> None:
         inputs.bounds = {name: dict(inputs.running[name].positions) for name in common}
@@ -64,31 +67,30 @@ def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> 
     source.loop.call(hold)
     try:
         with target.gathering.standstill() as there:
-            meeting = _meeting(leaving.job, source, target, {name: there[name] for name in common})
+            meeting = _meeting(leaving.jobs, source, target, {name: there[name] for name in common})
             if any(there[name] != at for name, at in meeting.items()):
                 target.gathering.reach(meeting)
-            going = source.change(source.runner.graph, {}, {leaving.job: 0}, {})
-            plans, versions = {leaving.job: leaving.plan}, {leaving.job: leaving.version}
-            coming = target.change(target.runner.graph, plans, versions, {})
+            going = source.change(source.runner.graph, {}, leaving.going, {})
+            coming = target.change(target.runner.graph, leaving.plans, leaving.jobs, {})
             source.call(lambda: _give(leaving, source, target, _Ready(meeting, going, coming)), None)
     finally:
         inputs.bounds = {}
 
 
-def _meeting(job: str, source: RunningGraph, target: DividedGraph, theirs: Positions) -> Positions:
-    """Where both have read to when the job goes over."""
+def _meeting(jobs: Collection[str], source: RunningGraph, target: DividedGraph, theirs: Positions) -> Positions:
+    """Where both have read to when the jobs go over."""
     meeting = {}
     for name, shards in theirs.items():
         mine = source.runner.inputs.running[name].positions
         if mine.keys() != shards.keys() or any(abs(mine[s] - at) > NEAR for s, at in shards.items()):
-            raise NotTogether(job, target.name, "its sources are not read as far")
+            raise NotTogether(jobs, target.name, "its sources are not read as far")
         meeting[name] = {s: max(mine[s], at) for s, at in shards.items()}
     return meeting
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """What is ready when the job goes over."""
+    """What is ready when the jobs go over."""
 
     meeting: Positions
     going: GraphChange
@@ -96,9 +98,9 @@ class _Ready:
 
 
 def _give(leaving: Leaving, source: RunningGraph, target: DividedGraph, ready: _Ready) -> None:
-    """In the thread of the graph that the job leaves, which waits until all parts have prepared."""
+    """In the thread of the graph that the jobs leave, which waits until all parts have prepared."""
     try:
-        belongings = _belongings(leaving.job, source, target, ready.meeting)
+        belongings = _belongings(leaving.jobs, source, target, ready.meeting)
         leaving.begin()
         leaving.handovers.put(leaving.handover, belongings)
     except SqlError:
@@ -108,16 +110,16 @@ def _give(leaving: Leaving, source: RunningGraph, target: DividedGraph, ready: _
     target.hand_over(ready.coming, leaving.handover, positions, lambda: source.runner.apply(ready.going))
 
 
-def _belongings(job: str, source: RunningGraph, target: DividedGraph, meeting: Positions) -> Belongings:
+def _belongings(jobs: Collection[str], source: RunningGraph, target: DividedGraph, meeting: Positions) -> Belongings:
     if not source.runner.reach(meeting, EPOCHS):
-        raise NotTogether(job, target.name, "its sources are not read as far")
-    belongings = capture(source.runner, job)
+        raise NotTogether(jobs, target.name, "its sources are not read as far")
+    belongings = capture(source.runner, *jobs)
     if belongings.unsent:
-        raise NotTogether(job, target.name, "it has rows for which there is no space")
+        raise NotTogether(jobs, target.name, "it has rows for which there is no space")
     return belongings
 
 
 def _positions(belongings: Belongings, graph: Graph) -> Positions:
-    """By the scans of `graph`, which has the job."""
-    nodes = (graph.nodes[name] for name in graph.jobs[belongings.job])
-    return {n.id: belongings.sources[n.plan.digest].positions for n in nodes if isinstance(n.plan, Scan)}
+    """By the scans of `graph`, which has the jobs."""
+    scans = (node for node in belongings.nodes(graph) if isinstance(node.plan, Scan))
+    return {scan.id: belongings.sources[scan.plan.digest].positions for scan in scans}

@@ -79,7 +79,13 @@ class Savepoints:
         """The parts stand still until it is written; it says nothing of them."""
         plan = graph.plan_of(job.name)
         with graph.gathering.standstill():
-            savepoint, rows = savepoint_of_plan(graph.has(job.name), plan.sinks, graph.executor.factory, about)
+            has = graph.has(job.name)
+            if has.unsent:
+                raise JobError(
+                    f"job '{job.name}' has rows for which there is no space: a savepoint would not have them",
+                    hint="'sql instances' says where; free some space, then try again",
+                )
+            savepoint, rows = savepoint_of_plan(has, plan.sinks, graph.executor.factory, about)
             written = files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
             if stop:
                 graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))

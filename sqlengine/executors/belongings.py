@@ -1,9 +1,9 @@
-"""What a job takes along from one graph to another: its tables, how far its sources are read, and which of its constant rows
+"""What jobs take along from one graph to another: its tables, how far its sources are read, and which of its constant rows
 have come. Everything is known by what it computes and not by its node: nodes have other names in another graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from planner.division import INCOMING
 from planner.logical import Scan, Values
-from planner.merge import Graph
+from planner.merge import Graph, GraphNode
 from planner.physical import lower
 from planner.takeover import name_of
 from sqlengine.executors.changes import Brought
@@ -35,12 +35,11 @@ class SourceAt:
 
 @dataclass(frozen=True)
 class Belongings:
-    """Those of a job behind an epoch of the graph that it leaves. `sources` by the digests of their scans; `given`: the
+    """Those of jobs (with their versions) behind an epoch of the graph that they leave. `sources` by the digests of their scans; `given`: the
     digests of constant rows that have come; `tables` by the digest of their operation and their name; `unsent`: what its
-    sinks had no space for."""
+    sinks had no space for, in the order of epochs."""
 
-    job: str
-    version: int
+    jobs: dict[str, int]
     graph: str
     epoch: int
     sources: dict[str, SourceAt]
@@ -48,17 +47,31 @@ class Belongings:
     tables: Mapping[tuple[str, str], pa.Table]
     unsent: tuple[Unsent, ...] = ()
 
+    @property
+    def job(self) -> str:
+        """Of one job: its name."""
+        (name,) = self.jobs
+        return name
 
-def capture(runner: GraphRunner, job: str) -> Belongings:
-    """What a job would take along now, as copies (in the graph's thread). TryAgain where rows cannot leave, and are not
-    the job's alone."""
-    unsent = runner.unsent(job)
-    nodes = [runner.graph.nodes[i] for i in runner.graph.jobs[job]]
+    def nodes(self, graph: Graph) -> list[GraphNode]:
+        """Those of the jobs in a graph that has them, inputs before those that read them."""
+        return nodes_of(graph, self.jobs)
+
+
+def nodes_of(graph: Graph, jobs: Iterable[str]) -> list[GraphNode]:
+    """The nodes of some jobs, each once, inputs before those that read them."""
+    return [graph.nodes[name] for name in dict.fromkeys(name for job in jobs for name in graph.jobs[job])]
+
+
+def capture(runner: GraphRunner, *jobs: str) -> Belongings:
+    """What jobs would take along now, as copies (in the graph's thread). TryAgain where rows cannot leave, and are not
+    theirs alone."""
+    unsent = runner.unsent(jobs)
+    nodes = nodes_of(runner.graph, jobs)
     scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
     unstarted = runner.inputs.unstarted
     return Belongings(
-        job,
-        runner.jobs[job],
+        {job: runner.jobs[job] for job in jobs},
         runner.name,
         runner.epoch,
         {digest: SourceAt(dict(s.positions), s.ended) for digest, s in scans.items()},
@@ -75,9 +88,9 @@ def bring(
     handover: str,
     ends: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> Brought:
-    """The belongings for the job's nodes in `graph`: that to which the runner is to change, which has the job. `ends`: tables
+    """The belongings for the jobs' nodes in `graph`: that to which the runner is to change, which has the jobs. `ends`: tables
     of nodes that only the plan of a part has."""
-    mine = [graph.nodes[i] for i in graph.jobs[belongings.job]]
+    mine = belongings.nodes(graph)
     fresh = {n.plan.digest: n.id for n in mine if n.id not in runner.executor.running}
     held = {key: rows for key, rows in belongings.tables.items() if key[0] in fresh}
     scans = {n.id: belongings.sources[n.plan.digest] for n in mine if isinstance(n.plan, Scan)}
@@ -100,10 +113,10 @@ def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, d
 
 
 def obstacles(belongings: Belongings, graph: Graph, runner: GraphRunner) -> Iterator[str]:
-    """Why the job cannot go on here between two epochs: what it shares with others must stand where the job stands.
+    """Why the jobs cannot go on here between two epochs: what they share with others must stand where they stand.
     `graph` as for `bring`. In a part time is told of each shard; how far all of them are, others know, too."""
     alone = INCOMING not in runner.inputs.running
-    for node in (graph.nodes[i] for i in graph.jobs[belongings.job]):
+    for node in belongings.nodes(graph):
         if node.id in runner.inputs.running:
             source, mine = runner.inputs.running[node.id], belongings.sources[node.plan.digest]
             if (source.positions, source.ended) != (mine.positions, mine.ended):

@@ -35,7 +35,8 @@ class GraphChange:
     """A change made ready beside the stream: the new graph, its operators, the sources and sinks that come with it
     (open already), the job versions (0: removed), jobs that take up the state of another name (new to old), new nodes
     that take up the tables of another node (new to old), and what the one job brings that comes from another graph.
-    `starts`: where sources begin, by shard, if that is decided elsewhere."""
+    `starts`: where sources begin, by shard, if that is decided elsewhere; `moved`: the jobs that go take along what their
+    sinks have no space for."""
 
     graph: Graph
     prepared: Prepared
@@ -46,6 +47,7 @@ class GraphChange:
     inherited: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     brought: Brought | None = None
+    moved: bool = False
 
     def abandon(self) -> None:
         """Closes what was opened for a change that does not come."""

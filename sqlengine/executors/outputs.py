@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from parser.errors import SqlError, TryAgain
+from planner import logical
 from planner.catalog import Table
 from planner.chunked import Chunked
 from planner.division import OUTGOING
@@ -35,6 +36,8 @@ LETTERS = "_dead_letters"
 
 log = logging.getLogger("sqlengine")
 
+# Between a sink and the graph whose rows for it a job brought.
+_OF = " of "
 # Commits that take less are not remembered.
 _SLOW_S = 0.05
 
@@ -61,10 +64,18 @@ class Progress:
     commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=200))
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The rows of one epoch for a sink that had no space."""
+
+    epoch: int
+    batches: list[Batch]
+
+
 class Outputs:
     """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
-    `fatal`: why jobs fail that asked to, or that cannot go on; `blocked`: sinks that take the epoch later; `shuffle`: the
-    one that takes rows to other parts."""
+    `fatal`: why jobs fail that asked to, or that cannot go on; `blocked`: sinks that take the epoch later, and perhaps
+    those after it; `shuffle`: the one that takes rows to other parts."""
 
     def __init__(
         self,
@@ -82,8 +93,10 @@ class Outputs:
         self.fatal: list[RowsFailed] = []
         self.blocked: dict[str, TryAgain] = {}
         self._uncommitted: dict[str, Sink] = {}
-        self._batches: dict[str, list[Batch]] = {}  # what is not committed to tables: it may go with its job
-        self._epochs: dict[str, int] = {}  # of what a sink had no space for
+        self._batches: dict[str, list[Batch]] = {}  # of the last epoch, for tables: it may go with its job
+        self._kept: dict[
+            str, deque[Kept]
+        ] = {}  # what a sink had no space for, oldest first: it has the rows of the first
         self._rolling: dict[str, Rolling] = {}
         self.answers = answers
         self._environment = environment
@@ -151,29 +164,32 @@ class Outputs:
     def _let_go(self, name: str) -> None:
         self._uncommitted.pop(name, None)
         self._batches.pop(name, None)
-        self._epochs.pop(name, None)
+        self._kept.pop(name, None)
         self.blocked.pop(name, None)
 
     def unsent(self, names: Iterable[str], writer: str, epoch: int) -> tuple[Unsent, ...]:
-        """The rows that these sinks have no space for; `epoch` is the last one."""
-        found = {n: tuple(map(encode_batch, self._batches.get(n, ()))) for n in names}
-        return tuple(Unsent(n, writer, self._epochs.get(n, epoch), batches) for n, batches in found.items())
+        """The rows that these sinks have no space for, oldest first; `epoch` is the last one."""
+        kept = ((n, k) for n in names for k in self._kept.get(n, (Kept(epoch, []),)))
+        return tuple(Unsent(n, writer, k.epoch, tuple(map(encode_batch, k.batches))) for n, k in kept)
 
-    def give_away(self, unsent: Iterable[Unsent]) -> None:
-        """Another graph owes these rows from now on."""
-        for given in unsent:
-            self._let_go(given.sink)
+    def tables_alone_wait(self, plan: PhysicalPlan) -> bool:
+        """Whether all that keeps output back is tables of the plan that have no space."""
+        return bool(self.blocked) and all(name in plan.sinks for name in self.blocked)
+
+    def waiting(self) -> dict[str, TryAgain]:
+        """Sinks of the plan without space, for rows that a job brought included."""
+        return {name.partition(_OF)[0]: error for name, error in list(self.blocked.items())}
 
     def open_owed(self, plan: PhysicalPlan, unsent: Iterable[Unsent]) -> dict[str, Owed]:
         """The sinks for rows that a job brings and that are not out. SqlError when one cannot be opened."""
-        owed = {}
+        by_writer: dict[tuple[str, str], list[Unsent]] = {}
         for given in unsent:
-            sink = plan.sinks[given.sink].sink
-            assert sink.table is not None, "the result of a query goes to no other graph"
-            environment = replace(self._environment, writer=given.writer)
-            held = open_sink(sink.table, environment, overwrite=sink.overwrite)
-            owed[f"{given.sink} of {given.writer}"] = Owed(held, given)
-        return owed
+            by_writer.setdefault((given.sink, given.writer), []).append(given)
+        return {f"{n}{_OF}{w}": self._open_owed(plan.sinks[n].sink, w, rows) for (n, w), rows in by_writer.items()}
+
+    def _open_owed(self, sink: logical.Sink, writer: str, unsent: list[Unsent]) -> Owed:
+        assert sink.table is not None, "the result of a query goes to no other graph"
+        return Owed(open_sink(sink.table, replace(self._environment, writer=writer), overwrite=sink.overwrite), unsent)
 
     def owe(self, owed: Mapping[str, Owed]) -> None:
         """Before anything else leaves, these rows do."""
@@ -184,14 +200,18 @@ class Outputs:
         target = self.running.get(name)
         if target is None or name in self.refused:
             return
-        try:
-            target.write(batch)
-        except SqlError as error:
-            self.refused[name] = error
+        if name not in self._kept and not self._written(name, target, batch):
             return
         self._uncommitted[name] = target
         if name in self._sinks and self._sinks[name].sink.table is not None:
             self._batches.setdefault(name, []).append(batch)
+
+    def _written(self, name: str, target: Sink, batch: Batch) -> bool:
+        try:
+            target.write(batch)
+        except SqlError as error:
+            self.refused[name] = error
+        return name not in self.refused
 
     def set_aside(self, errors: Output) -> None:
         """Rows in error become dead letters; those for which jobs fail are kept in `fatal`."""
@@ -222,10 +242,9 @@ class Outputs:
         full: TryAgain | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
             try:
-                self._progress.rows_out[name] += self._timed(name, self._epochs.get(name, epoch))
+                self._commit(name, epoch)
             except TryAgain as error:
                 full = self.blocked[name] = error
-                self._epochs.setdefault(name, epoch)
             except SqlError as error:
                 if name == OUTGOING:  # it is nobody's table: no job fails for it
                     raise
@@ -236,6 +255,18 @@ class Outputs:
                 self._let_go(name)
         if full is not None:
             raise full
+
+    def _commit(self, name: str, epoch: int) -> None:
+        """Of one sink, the epochs before that it had no space for first, each as what it was: what is repeated after a
+        crash is known by its epoch."""
+        if name not in self._kept or name in self._batches:
+            self._kept.setdefault(name, deque()).append(Kept(epoch, self._batches.pop(name, [])))
+        kept = self._kept[name]
+        while kept:
+            self._progress.rows_out[name] += self._timed(name, kept[0].epoch)
+            kept.popleft()
+            for batch in kept[0].batches if kept else ():
+                self._uncommitted[name].write(batch)
 
     def _timed(self, name: str, epoch: int) -> int:
         """The commit of one sink, which is remembered where it took its time."""

@@ -45,9 +45,11 @@ def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChang
     answers = runner.outputs.answers
     answers.load(runner.answers_offset)
     try:
+        runner.repeating = True
         with runner.whole(), recovering(runner):
             return sum(_repeat(runner, record, change_for) for record in _recorded(runner))
     finally:
+        runner.repeating = False
         answers.forget()
 
 
@@ -88,7 +90,7 @@ def _repeat(runner: GraphRunner, recorded: EpochRecord, change_for: Callable[[Gr
     elif recorded.replay is not None:
         with runner.outputs.answers.of(recorded.epoch):
             runner.process_again(recorded)
-        runner.outputs.commit(runner.epoch)
+        runner.commit()
     else:
         _repeat_rows(runner, recorded)
     return 1
@@ -104,4 +106,4 @@ def _repeat_rows(runner: GraphRunner, recorded: EpochRecord) -> None:
     chunks = [chunk for part in recorded.ranges for chunk in inputs.read_again(part)]
     with runner.outputs.answers.of(recorded.epoch):
         runner.process(replace(recorded, opened=opened, ended=ended), chunks)
-    runner.outputs.commit(runner.epoch)
+    runner.commit()

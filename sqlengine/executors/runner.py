@@ -6,7 +6,7 @@ Everything here happens in one thread. `recovery.py` repeats recorded epochs aft
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -83,7 +83,7 @@ class GraphRunner:
             Answers(environment.broker if log.whole else None, name),
             None if portion is None else portion.shuffle.sink,
         )
-        self.broken = self.held = False
+        self.broken = self.held = self.repeating = False
         self.waits_for: Mapping[int, int] = {}
         self._clock = environment.clock
         self._limits = limits
@@ -119,23 +119,24 @@ class GraphRunner:
             self.switch(change)
 
     def _complete_going(self, change: GraphChange) -> None:
-        """What a full disk held up leaves before its sinks go; that of sinks which stay may wait."""
+        """What a full disk held up leaves before its sinks go, if it does not go along; that of sinks which stay may
+        wait."""
         try:
             self.complete()
         except TryAgain:
-            blocked = self.outputs.blocked
-            if not blocked or any(name not in change.prepared.plan.sinks for name in blocked):
+            plan = self.executor.plan if change.moved else change.prepared.plan
+            if not self.outputs.tables_alone_wait(plan):
                 raise
 
-    def unsent(self, job: str) -> tuple[Unsent, ...]:
-        """Completes the last epoch; what sinks without space keep of it, to which this job alone writes."""
+    def unsent(self, jobs: Collection[str]) -> tuple[Unsent, ...]:
+        """Completes the last epoch; what sinks without space keep of it, to which these jobs alone write."""
         try:
             self.complete()
         except TryAgain:
-            if not self.outputs.blocked:
+            if not self.outputs.tables_alone_wait(self.executor.plan):
                 raise
         sinks = self.executor.plan.sinks
-        mine = [n for n in self.outputs.blocked if n in sinks and sinks[n].jobs == {job}]
+        mine = [n for n in self.outputs.blocked if n in sinks and sinks[n].jobs <= set(jobs)]
         return self.outputs.unsent(mine, self.name, self.epoch)
 
     def switch(self, change: GraphChange, position: Position | None = None) -> None:
@@ -192,7 +193,8 @@ class GraphRunner:
     def step(self) -> bool:
         """One epoch, if there is anything to do. False when all sources have nothing new. Raises JobsFailed once all is
         done for the other jobs, ServiceError where it may be tried again, GraphBroken where nothing can go on."""
-        self.complete()
+        self._require_sound()
+        self.commit()
         self.outputs.roll()
         if self._guard is not None:
             self._guard.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
@@ -208,7 +210,7 @@ class GraphRunner:
         self._process_now(self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick), chunks)
         if self.outputs.fatal and self.outputs.shows_result:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
-        self.outputs.commit(self.epoch)
+        self.commit()
         if ended and self.finished:
             self.outputs.roll(end=True)
         self._raise()
@@ -256,10 +258,12 @@ class GraphRunner:
 
     @property
     def stands(self) -> bool:
-        """Whether it is held, has done all that it can do of itself, and all output is out."""
+        """Whether it is held, has done all that it can do of itself, and all output is out but what tables have no space
+        for."""
         if not self.held or self.inputs.unstarted or not self.inputs.reached(self.inputs.bounds):
             return False
-        self.complete()
+        self._require_sound()
+        self.commit()
         return True
 
     def replay(self, replay: Replay) -> None:
@@ -290,6 +294,16 @@ class GraphRunner:
         """Returns when all output of the epochs so far is out; raises what keeps it from that."""
         self._require_sound()
         self.outputs.commit(self.epoch)
+
+    def commit(self) -> None:
+        """The output of the last epoch leaves. While a part is held, or repeats epochs, tables without space do not keep it
+        from others that come: they take these later, one after the other."""
+        try:
+            self.outputs.commit(self.epoch)
+        except TryAgain:
+            patient = self.held or (self.repeating and self._portion is not None)
+            if not patient or not self.outputs.tables_alone_wait(self.executor.plan):
+                raise
 
     def _require_sound(self) -> None:
         if self.broken:
@@ -385,6 +399,8 @@ class GraphRunner:
     def checkpoint_when_due(self) -> None:
         """Begins one where enough has changed, or enough time has gone by since the last."""
         held, now = self.checkpoints, self._clock()
+        if self.held and self.outputs.blocked:
+            return
         if held is not None and held.due(self.epoch, self.executor.tables, now):
             self.checkpoint()
 

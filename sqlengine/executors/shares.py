@@ -35,8 +35,7 @@ _TOGETHER: Final = (None, ALL, 0)
 
 
 def piece_of(runner: GraphRunner, job: str) -> Belongings:
-    """What a job has in one part (in its thread), with the time of all parts wherever rows come from them."""
-    runner.complete()
+    """What a job has in one part, which stands (in its thread), with the time of all parts wherever rows come from them."""
     belongings = capture(runner, job)
     return replace(belongings, tables={**belongings.tables, **dict(_crossings(runner, job))})
 
@@ -51,7 +50,7 @@ def _crossings(runner: GraphRunner, job: str) -> Iterator[tuple[Key, pa.Table]]:
 def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
     """The pieces of all parts, in their order, as one for a graph that is not divided. `graph` has the job as the parts have it."""
     first = pieces[0]
-    nodes = {n.plan.digest: n for n in (graph.nodes[i] for i in graph.jobs[first.job])}
+    nodes = {n.plan.digest: n for n in first.nodes(graph)}
     known = dict.fromkeys(key for piece in pieces for key in piece.tables)
     told = _told(pieces, graph, nodes)
     tables = {}
@@ -63,7 +62,9 @@ def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
             tables[key] = in_order(pa.concat_tables(found))
     sources = {digest: _source([piece.sources[digest] for piece in pieces]) for digest in first.sources}
     given = [d for d in first.given if all(d in piece.given for piece in pieces)]
-    return replace(first, epoch=max(p.epoch for p in pieces), sources=sources, given=given, tables=tables)
+    unsent = tuple(u for piece in pieces for u in piece.unsent)
+    epoch = max(p.epoch for p in pieces)
+    return replace(first, epoch=epoch, sources=sources, given=given, tables=tables, unsent=unsent)
 
 
 def share_of(belongings: Belongings, share: Share) -> Belongings:

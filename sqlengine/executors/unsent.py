@@ -1,8 +1,10 @@
-"""Rows of the last epoch that a sink has no space for. They go with their job to another graph, which owes them: it writes
-them as the graph that the job left, under the epoch in which they were, so that what the sink has of them is not doubled."""
+"""Rows that a sink has no space for. They go with their job to another graph, which owes them: it writes them as the graph
+that the job left, under the epochs in which they were, so that what the sink has of them is not doubled."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +15,7 @@ from sqlengine.executors.wire import decode_batch
 
 @dataclass(frozen=True)
 class Unsent:
-    """Encoded batches for a sink (its id) of the graph `writer`; none where only a file is not complete."""
+    """Encoded batches of one epoch for a sink (its id) of the graph `writer`; none where only a file is not complete."""
 
     sink: str
     writer: str
@@ -22,15 +24,20 @@ class Unsent:
 
 
 class Owed:
-    """A sink opened as the writer of these rows. It has done its work with its first commit."""
+    """A sink opened as the writer of these rows, which are of it and in the order of their epochs. It has done its work
+    once `commit` returns."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, sink: Sink, unsent: Unsent) -> None:
+    def __init__(self, sink: Sink, unsent: Iterable[Unsent]) -> None:
         self._sink = sink
-        self._epoch = unsent.epoch
-        for data in unsent.batches:
-            sink.write(decode_batch(data))
+        self._left = deque(unsent)
+        self._rows = 0
+        self._write()
+
+    def _write(self) -> None:
+        for data in self._left[0].batches if self._left else ():
+            self._sink.write(decode_batch(data))
 
     def last_epoch(self) -> int | None:
         return self._sink.last_epoch()
@@ -39,10 +46,13 @@ class Owed:
         raise AssertionError("rows are written to the sink of the graph itself")
 
     def commit(self, epoch: int) -> int:
-        written = self._sink.commit(self._epoch)
+        while self._left:
+            self._rows += self._sink.commit(self._left[0].epoch)
+            self._left.popleft()
+            self._write()
         if isinstance(self._sink, Rolling):
             self._sink.roll(end=True)
-        return written
+        return self._rows
 
     def close(self) -> None:
         self._sink.close()

@@ -22,17 +22,18 @@ _ROWS = 1 << 16  # of a piece of a table
 
 
 class _Header(msgspec.Struct):
-    """What is known of belongings besides their tables, which are in pieces by job, number and number of the piece.
-    `tables`: digest and name of each."""
+    """What is known of belongings besides their tables, which are in pieces by number and number of the piece. `tables`:
+    digest and name of each; `job`, `version`: of the only job, where an older version wrote it."""
 
-    job: str
-    version: int
     graph: str
     epoch: int
     sources: dict[str, SourceAt]
     given: list[str]
     tables: list[tuple[str, str]]
     unsent: list[Unsent] = []
+    jobs: dict[str, int] = {}
+    job: str = ""
+    version: int = 0
     format: int = FORMAT
 
 
@@ -66,7 +67,8 @@ class Handovers:
         check_number(loaded.position.get("format"), FORMAT, "a handover")
         header = msgspec.convert(loaded.position, _Header)
         tables = {key: _whole(n, loaded.tables) for n, key in enumerate(header.tables)}
-        about = (header.job, header.version, header.graph, header.epoch, header.sources, header.given)
+        jobs = header.jobs or {header.job: header.version}
+        about = (jobs, header.graph, header.epoch, header.sources, header.given)
         return Belongings(*about, tables, tuple(header.unsent))
 
     def remove(self, name: str) -> None:
@@ -75,7 +77,7 @@ class Handovers:
 
 
 def _header(b: Belongings) -> _Header:
-    return _Header(b.job, b.version, b.graph, b.epoch, b.sources, b.given, list(b.tables), list(b.unsent))
+    return _Header(b.graph, b.epoch, b.sources, b.given, list(b.tables), list(b.unsent), b.jobs)
 
 
 def _pieces(number: int, rows: pa.Table) -> Iterator[tuple[str, Changes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias, TypeVar
@@ -65,11 +65,12 @@ class GraphHost:
 
 
 class NotTogether(ServiceError):
-    """A job cannot go on in a graph that stands elsewhere than the job does."""
+    """Jobs cannot go on in a graph that stands elsewhere than they do."""
 
-    def __init__(self, job: str, graph: str, reason: str) -> None:
+    def __init__(self, jobs: Collection[str], graph: str, reason: str) -> None:
+        others = f" and {len(jobs) - 1} others" if len(jobs) > 1 else ""
         super().__init__(
-            f"job '{job}' cannot go on in graph '{graph}' now",
+            f"job '{next(iter(jobs))}'{others} cannot go on in graph '{graph}' now",
             detail=reason,
             hint="it is tried again by itself, once both stand at the same place",
         )
@@ -215,9 +216,9 @@ class RunningGraph:
             belongings = self._host.belongings(change.handover)
             if belongings is not None:
                 return self._repeat_taking(graph, plans, jobs, belongings, change.handover)
-            (name,), plans = plans, {}
-            self.lost[name] = ServiceError(f"what it brought to graph '{self.name}' is gone: '{change.handover}'")
-            jobs = {name: 0}
+            gone = ServiceError(f"what it brought to graph '{self.name}' is gone: '{change.handover}'")
+            self.lost |= dict.fromkeys(plans, gone)
+            jobs, plans = dict.fromkeys(plans, 0), {}
         return self.change(graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans})
 
     def _repeat_taking(
@@ -240,19 +241,19 @@ class RunningGraph:
             next(obstacles(belongings, change.graph, self.runner), None) if belongings is not None else "it is gone"
         )
         if why_not is not None:
-            raise NotTogether(", ".join(change.jobs), self.name, why_not)
+            raise NotTogether(change.jobs, self.name, why_not)
 
-    def prepare_taking(self, plan: PlannedJob, version: int) -> GraphChange:
-        """Makes a change ready that brings a job from another graph; what it brings is still to come."""
+    def prepare_taking(self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]) -> GraphChange:
+        """Makes a change ready that brings jobs from another graph; what they bring is still to come."""
         with self.runner.outputs.patient():
-            return self.runner.prepare(merge(self.runner.graph, {plan.name: plan.sinks}), {plan.name: version})
+            return self.runner.prepare(merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs)
 
     def take(self, change: GraphChange, belongings: Belongings, handover: str) -> None:
-        """Puts a job in place that comes from another graph (in the graph's thread). NotTogether where it does not fit
+        """Puts jobs in place that come from another graph (in the graph's thread). NotTogether where they do not fit
         between two epochs; the change is the caller's to abandon."""
         why_not = next(obstacles(belongings, change.graph, self.runner), None)
         if why_not is not None:
-            raise NotTogether(belongings.job, self.name, why_not)
+            raise NotTogether(belongings.jobs, self.name, why_not)
         brought = bring(belongings, change.graph, self.runner, handover)
         self.runner.apply(replace(change, brought=brought, starts=brought.positions))
         self._remember(handover)

@@ -16,6 +16,7 @@ from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
 from sqlengine.executors.looking import Seen
 from sqlengine.format_numbers import check_record
+from sqlengine.graphs.troubles import Trouble
 
 FORMAT = 1
 # Of what instances have told, only the latest counts.
@@ -35,13 +36,15 @@ class Prepare(msgspec.Struct, frozen=True, tag=True):
 
 
 class Switch(msgspec.Struct, frozen=True, tag=True):
-    """The same change, to be made: the sources that come with it begin at `starts` (offsets by source and shard)."""
+    """The same change, to be made: the sources that come with it begin at `starts` (offsets by source and shard). `moved`:
+    the job that goes has gone to another graph, with what its sinks have no space for."""
 
     version: int
     jobs: dict[str, int]
     renamed: dict[str, str] = {}
     starts: dict[str, dict[str, int]] = {}
     handover: str = ""
+    moved: bool = False
     format: int = FORMAT
 
 
@@ -140,7 +143,8 @@ class PartReport:
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
-    """What an instance has done since it started. `sinks`: rows by the id of the sink."""
+    """What an instance has done since it started. `sinks`: rows by the id of the sink; `letters`: dead letters by job;
+    `troubles`: jobs that should leave its parts."""
 
     instance: str
     pid: int
@@ -155,6 +159,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     memory: int = 0
     cpu_s: float = 0.0
     problem: str | None = None
+    letters: dict[str, int] = {}
+    troubles: list[Trouble] = []
 
 
 Told: TypeAlias = Answer | Done | Failed | Report

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from sqlengine.graphs.troubles import Trouble
 from sqlengine.instances.control import PartReport, Report
 from sqlengine.memory import resident_bytes
 from sqlengine.parts.part import Part
@@ -15,10 +16,11 @@ from sqlengine.parts.part import Part
 
 @dataclass
 class Count:
-    """Rows and epochs of parts; `jobs`, `sinks`: rows by job and by the id of the sink."""
+    """Rows and epochs of parts; `jobs`, `sinks`: rows by job and by the id of the sink; `letters`: dead letters by job."""
 
     jobs: Counter[str] = field(default_factory=Counter)
     sinks: Counter[str] = field(default_factory=Counter)
+    letters: Counter[str] = field(default_factory=Counter)
     rows_in: int = 0
     epochs: int = 0
     dead_letters: int = 0
@@ -27,23 +29,31 @@ class Count:
         progress = part.runner.progress
         self.jobs.update(part.graph.rows_by_job())
         self.sinks.update(dict(progress.rows_out))
+        self.letters.update(dict(progress.letters))
         self.rows_in += progress.rows_in
         self.epochs += progress.epochs
         self.dead_letters += progress.dead_letters
 
     def with_parts(self, parts: Iterable[Part]) -> Count:
         """This, and what parts have done that run still."""
-        total = Count(Counter(self.jobs), Counter(self.sinks), self.rows_in, self.epochs, self.dead_letters)
+        jobs, sinks, letters = map(Counter, (self.jobs, self.sinks, self.letters))
+        total = Count(jobs, sinks, letters, self.rows_in, self.epochs, self.dead_letters)
         for part in parts:
             total.add(part)
         return total
 
     def report(
-        self, name: str, since_ms: int, now_ms: int, parts: Mapping[int, PartReport], problem: str | None
+        self,
+        name: str,
+        since_ms: int,
+        now_ms: int,
+        parts: Mapping[int, PartReport],
+        problem: str | None,
+        troubles: list[Trouble],
     ) -> Report:
         return Report(
             name, os.getpid(), since_ms, now_ms, dict(parts), dict(self.jobs), dict(self.sinks), self.rows_in,
-            self.epochs, self.dead_letters, resident_bytes(), time.process_time(), problem,
+            self.epochs, self.dead_letters, resident_bytes(), time.process_time(), problem, dict(self.letters), troubles,
         )  # fmt: skip
 
 

@@ -156,7 +156,7 @@ class Following:
             with recovering(part.runner):
                 change = _change(part, entry)
         brought = {} if change.brought is None else change.brought.positions
-        part.switch(replace(change, starts={**entry.starts, **brought}))
+        part.switch(replace(change, starts={**entry.starts, **brought}, moved=entry.moved))
 
 
 def _change(part: Part, entry: Prepare | Switch) -> GraphChange:

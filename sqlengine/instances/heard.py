@@ -17,10 +17,12 @@ _FRESH_MS = 3000
 
 @dataclass(frozen=True)
 class Totals:
-    """What all instances have done since the server started; `jobs`, `sinks`: rows by job and by the id of the sink."""
+    """What all instances have done since the server started; `jobs`, `sinks`: rows by job and by the id of the sink;
+    `letters`: dead letters by job."""
 
     jobs: Counter[str]
     sinks: Counter[str]
+    letters: Counter[str]
     rows_in: int
     epochs: int
     dead_letters: int
@@ -105,16 +107,20 @@ class Heard:
     def totals(self) -> Totals:
         with self._lock:
             total = _sum([*self._before, *self._latest.values()])
-        return Totals(Counter(total.jobs), Counter(total.sinks), total.rows_in, total.epochs, total.dead_letters)
+        jobs, sinks, letters = map(Counter, (total.jobs, total.sinks, total.letters))
+        return Totals(jobs, sinks, letters, total.rows_in, total.epochs, total.dead_letters)
 
 
 def _sum(reports: list[Report]) -> Report:
     jobs: Counter[str] = Counter()
     sinks: Counter[str] = Counter()
+    letters: Counter[str] = Counter()
     for report in reports:
+        letters.update(report.letters)
         jobs.update(report.jobs)
         sinks.update(report.sinks)
     return Report(
         "", 0, 0, 0, {}, dict(jobs), dict(sinks),
         sum(r.rows_in for r in reports), sum(r.epochs for r in reports), sum(r.dead_letters for r in reports),
+        letters=dict(letters),
     )  # fmt: skip

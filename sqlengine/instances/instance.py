@@ -18,12 +18,14 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.running import GraphHost
+from sqlengine.graphs.troubles import Trouble
 from sqlengine.instances.control import Answer, ControlLog, Done, Failed, PartReport, Reports, Told
 from sqlengine.instances.counting import Count, described
 from sqlengine.instances.following import Following
 from sqlengine.instances.holding import Holding
 from sqlengine.instances.member import Member
 from sqlengine.instances.owned import OwnedParts
+from sqlengine.instances.watching import Watch
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
 from sqlengine.parts.log import parts_topic
@@ -70,7 +72,8 @@ class Instance:
         self._told: dict[frozenset[str], float] = {}
         self._untold: deque[Answer | Done] = deque()
         self._began, self._looked = machine.clock(), self._now()
-        self._news: tuple[Count, Mapping[int, PartReport], str | None] | None = None
+        self._news: tuple[Count, Mapping[int, PartReport], str | None, list[Trouble]] | None = None
+        self._watch = Watch(lambda name: (self._known[name][0], self._known[name][1].settings))
         self._news_at = 0.0
         POOL.join(self, self._on_broken_function)
         self._holding = Holding(place.name, handovers, self._tell)
@@ -169,10 +172,10 @@ class Instance:
         now = self._looked = self._now()
         parts = {index: described(part) for index, part in self._owned.parts.items()}
         count = self._owned.done.with_parts(self._owned.parts.values())
-        news = (count, parts, self._owned.problem)
+        news = (count, parts, self._owned.problem, self._watch.look(self._owned.parts))
         if news != self._news or now - self._news_at >= QUIET_S:
             self._news, self._news_at = news, now
-            self._tell(count.report(self.place.name, self._began, self._clock(), parts, self._owned.problem))
+            self._tell(count.report(self.place.name, self._began, self._clock(), *news[1:]))
 
     def _failed(self, jobs: frozenset[str], reason: str) -> None:
         """Tells of jobs at fault, now and then until they are gone."""

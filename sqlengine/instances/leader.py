@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
@@ -30,6 +30,7 @@ from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.running import Faults, GraphHost, NotTogether, PlanOf, RunningGraph
 from sqlengine.graphs.takeover import Takeover
+from sqlengine.graphs.troubles import Trouble
 from sqlengine.instances.control import (
     Answer,
     ControlLog,
@@ -121,7 +122,7 @@ class DividedGraph(RunningGraph):
             if first is not None:
                 first()
             starts = {name: source.begin(positions.get(name, {})) for name, source in change.sources.items()}
-            self.control.append(Switch(version, jobs, renamed, starts, handover), self.now())
+            self.control.append(Switch(version, jobs, renamed, starts, handover, change.moved), self.now())
             self._handovers_of[version] = handover
         except BaseException:
             change.abandon()
@@ -134,7 +135,7 @@ class DividedGraph(RunningGraph):
             log.warning("graph %s writes version %d down later: %s", self.name, version, error)
             self._behind = True
 
-    def _agree(self, number: int, jobs: Iterable[str]) -> None:
+    def _agree(self, number: int, jobs: Collection[str]) -> None:
         """Returns once all members of the group have prepared. One that dies is none any more."""
         deadline = self._threads.now() + PATIENCE_S
         wait = 0.0
@@ -142,7 +143,7 @@ class DividedGraph(RunningGraph):
             answers = self.heard.answers(number, wait)
             for instance, problem in answers.items():
                 if problem is not None and problem.passes:
-                    raise NotTogether(", ".join(jobs), self.name, problem.detail or problem.message)
+                    raise NotTogether(jobs, self.name, problem.detail or problem.message)
                 if problem is not None:
                     raise _refused(instance, problem)
             silent = self.members() - answers.keys()
@@ -243,6 +244,13 @@ class DividedGraph(RunningGraph):
         totals, progress = self.heard.totals(), self.runner.progress
         progress.rows_in, progress.epochs = totals.rows_in, totals.epochs
         progress.dead_letters, progress.rows_out = totals.dead_letters, totals.sinks
+        progress.letters = totals.letters
+
+    def troubles(self) -> list[Trouble]:
+        """Of jobs in the instances that live, as these have told last."""
+        owned = self.owned()
+        told = (t for name, report in self.heard.latest().items() if name in owned for t in report.troubles)
+        return [t for t in told if t.job in self.runner.jobs]
 
     def obstacle(self, plans: Iterable[Sink]) -> str | None:
         return next(filter(None, map(why_not_divided, plans)), None)

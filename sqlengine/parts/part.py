@@ -7,7 +7,7 @@ next one as any graph is."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from parser.errors import SqlError
@@ -39,9 +39,9 @@ def in_parts(plan: PlannedJob, parts: int) -> PlannedJob:
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
 
 
-def named_in_parts(belongings: Belongings, plan: PlannedJob, parts: int) -> Belongings:
-    """What a job has, by the names that its operations have in parts."""
-    return renamed(belongings, {one.digest: other.digest for one, other in _pairs(plan, parts)})
+def named_in_parts(belongings: Belongings, plans: Iterable[PlannedJob], parts: int) -> Belongings:
+    """What jobs have, by the names that their operations have in parts."""
+    return renamed(belongings, {one.digest: other.digest for plan in plans for one, other in _pairs(plan, parts)})
 
 
 def named_as_written(belongings: Belongings, plan: PlannedJob, parts: int) -> Belongings:
@@ -130,8 +130,10 @@ def open_part(
 
     def belongings(handover: str) -> Belongings | None:
         whole = host.belongings(handover)
-        plan = None if whole is None else plan_of({whole.job: whole.version})[whole.job]
-        return share_of(named_in_parts(whole, plan, parts), share) if whole and isinstance(plan, PlannedJob) else None
+        if whole is None:
+            return None
+        found = [plan for plan in plan_of(whole.jobs).values() if isinstance(plan, PlannedJob)]
+        return share_of(named_in_parts(whole, found, parts), share) if len(found) == len(whole.jobs) else None
 
     part_host = replace(host, belongings=belongings)
     part = Part(name, share, open_graph(name, part_host, plans, without, portion), epochs)

@@ -109,8 +109,20 @@ class Led:
             self.engine.broker.append("events", n % 2, [row], timestamp_ms=n)
 
     def found(self) -> list[int]:
-        records = self.engine.broker.read("found", 0, 0)
-        return sorted(json.loads(v)["id"] for v in records.values.to_pylist()) if records is not None else []
+        return sorted(int(str(row["id"])) for row in self.rows("found"))
+
+    def letters(self, job: str) -> int:
+        """Dead letters of a job."""
+        return sum(row["job"] == job for row in self.rows("_dead_letters"))
+
+    def rows(self, topic: str) -> list[dict[str, object]]:
+        """All of shard 0."""
+        found: list[dict[str, object]] = []
+        offset = 0
+        while (records := self.engine.broker.read(topic, 0, offset)) is not None:
+            found += map(json.loads, records.values.to_pylist())
+            offset = records.next_offset
+        return found
 
     def latest(self, topic: str) -> list[dict[str, object]]:
         """The last value of each key."""

@@ -231,7 +231,7 @@ def undivided(group: Group, job: PlannedJob, name: str = "alone", takes: Belongi
     if takes is None:
         graph.switch(graph.change(graph.runner.graph, {job.name: job}, {job.name: 1}, {}))
     else:
-        graph.take(graph.prepare_taking(job, 1), takes, "handover")
+        graph.take(graph.prepare_taking({job.name: job}, {job.name: 1}), takes, "handover")
     return to_its_end(group, graph)
 
 

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from sqlengine.broker.errors import TopicFull
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.isolation_settings import Limits
 from sqlengine.jobs.log import Cause
@@ -48,8 +49,8 @@ class Gauge:
     _spent: dict[str, float] = field(default_factory=dict)  # by node, when it was looked at last
     _tested: dict[RulesOperator, Counter[str]] = field(default_factory=dict)
 
-    def look(self, now: float, limits: Callable[[str], Limits]) -> Iterator[Trouble]:
-        """`now` by the clock of commits; `limits` of a job."""
+    def look(self, now: float, limits: Callable[[str], Limits], parts: int = 1) -> Iterator[Trouble]:
+        """`now` by the clock of commits; `limits` of a job; `parts`: so many graphs share the thread in which it runs."""
         runner = self.graph.runner
         self._count()
         reading = _Reading(now, runner.progress.rows_in, Counter(dict(runner.progress.letters)), dict(self._jobs))
@@ -60,14 +61,16 @@ class Gauge:
         if now - before.at >= _WINDOW_S:
             self._readings.popleft()
             yield from self._errors(before, reading, limits)
-            yield from self._costs(before, reading, limits)
+            yield from self._costs(before, reading, limits, parts)
 
     def _full_sinks(self) -> Iterator[Trouble]:
-        """Those that wait for space where others have some: not on the broker's disk. Each with its only job."""
+        """Those that wait for space where others have some: not on the broker's disk, but where a topic is as large as it
+        may be. Each with its only job."""
         sinks = self.graph.runner.executor.plan.sinks
-        for name, error in list(self.graph.runner.outputs.blocked.items()):
+        for name, error in self.graph.runner.outputs.waiting().items():
             table = sinks[name].sink.table if name in sinks else None
-            if table is not None and table.connector != "topic" and len(sinks[name].jobs) == 1:
+            others = table is not None and (table.connector != "topic" or isinstance(error, TopicFull))
+            if table is not None and others and len(sinks[name].jobs) == 1:
                 (job,) = sinks[name].jobs
                 yield Trouble(job, Cause.SINK, f"sink '{table.display}' waits: {error.message}")
 
@@ -94,14 +97,15 @@ class Gauge:
                     job, Cause.ERRORS, f"{number:,} errors in {rows:,} rows that were read in {seconds:.0f} s"
                 )
 
-    def _costs(self, before: _Reading, after: _Reading, limits: Callable[[str], Limits]) -> Iterator[Trouble]:
+    def _costs(
+        self, before: _Reading, after: _Reading, limits: Callable[[str], Limits], parts: int
+    ) -> Iterator[Trouble]:
         seconds = after.at - before.at
         for job, total in after.spent.items():
             spent = total - before.spent.get(job, 0.0)
-            if job in self.graph.runner.jobs and spent >= limits(job).cost * seconds:
-                yield Trouble(
-                    job, Cause.COST, f"its operators took {spent:.1f} of {seconds:.0f} s of their graph's time"
-                )
+            if job in self.graph.runner.jobs and parts * spent >= limits(job).cost * seconds:
+                whose = "their graph's" if parts == 1 else f"one of {parts} parts that share a"
+                yield Trouble(job, Cause.COST, f"its operators took {spent:.1f} of {seconds:.0f} s of {whose} time")
 
     def _count(self) -> None:
         """Adds to the jobs what the nodes have taken since."""
@@ -117,7 +121,8 @@ class Gauge:
                 for job in node.node.jobs:
                     self._charge(job, seconds / len(node.node.jobs))
         self._spent = spent
-        running = {n.operator for n in list(self.graph.executor.running.values())}
+        operators = [n.operator for n in list(self.graph.executor.running.values())]
+        running = {operator for operator in operators if isinstance(operator, RulesOperator)}
         self._tested = {operator: tested for operator, tested in self._tested.items() if operator in running}
 
     def _charge(self, job: str, seconds: float) -> None:
