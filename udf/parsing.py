@@ -23,6 +23,8 @@ _TIMESTAMP = re.compile(
 BLANK = "".join(map(chr, range(33)))
 EPOCH = date(1970, 1, 1).toordinal()
 DAY_NS = 86_400_000_000_000
+# Years after which the calendar begins anew, and their days.
+_CYCLE, _CYCLE_DAYS = 400, 146_097
 
 
 def parse_integer(text: str, bits: int) -> int | None:
@@ -83,7 +85,13 @@ def days_of(year: int, month: int, day: int) -> int | None:
 def parse_date(text: str) -> int | None:
     """Days since 1970-01-01; month and day may be missing, a time of day is ignored."""
     found = _DATE.fullmatch(text.strip(BLANK).split(" ", 1)[0])
-    return None if found is None else days_of(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+    if found is None:
+        return None
+    year, month, day = int(found[1]), int(found[2] or 1), int(found[3] or 1)
+    if year:
+        return days_of(year, month, day)
+    later = days_of(_CYCLE, month, day)  # Python's calendar begins with the year 1; Flink's dates know the year 0
+    return None if later is None else later - _CYCLE_DAYS
 
 
 def parse_time(text: str) -> int | None:

@@ -68,6 +68,8 @@ def main(
                     if verdict.differs and differences <= shrinks:
                         _shrink(asked, held, query, verdict)
             counted.keep()
+            done, total = part * TOGETHER + numbers.stop - first, counted.kinds["compared"]
+            click.echo(f"{done} of {count} queries, {total} compared, {differences} differ", err=True)
     click.echo("\n" + "\n".join(counted.lines()))
     sys.exit(differences > 0)
 

@@ -137,14 +137,15 @@ def _answers(events: Iterable[Mapping[str, Any]]) -> dict[int, Answer]:
 
 def verdict(ours: Answer, flink: Answer, query: Query) -> Verdict:
     if isinstance(ours, str) or isinstance(flink, str):
-        alone = "accepted" if _INVALID in str(flink) and not known.pattern_lost(str(flink)) else "unplanned"
+        alone = "accepted" if _INVALID in str(flink) and not known.unplanned(str(flink)) else "unplanned"
         kinds = {(True, True): "both fail", (True, False): "refused", (False, True): alone}
         return Verdict(kinds[isinstance(ours, str), isinstance(flink, str)], ours, flink)
     if query.first_of is not None:
         flink = [flink[0], *known.first_rows(flink[1:], query.first_of)]
     left, right = left_in_the_end(ours), left_in_the_end(flink)
     if left[1:] != right[1:]:
-        return Verdict("known" if known.end_of_time(flink) else "rows", ours, flink)
+        why = known.reason(query.sql, left, right)
+        return Verdict("known" if why else "rows", ours, flink, why)
     kind = "equal" if ours[0] == flink[0] else _schemas(str(ours[0]), str(flink[0]))
     if kind == "equal" and query.exact and ours[1:] != flink[1:]:
         return Verdict("order", ours, flink)

@@ -28,6 +28,8 @@ class Tally:
         if isinstance(verdict.flink, str) or isinstance(verdict.ours, str):
             self.reasons.update([_reason(verdict)])
             return
+        if verdict.why:
+            self.reasons.update([f"known: {verdict.why}"])
         self.kinds["compared"] += 1
         self.kinds["with NULL in a key"] += query.null_key
         if len(verdict.flink) > 1:
@@ -55,7 +57,12 @@ class Tally:
         shares = ("with rows", "with NULL in a key", "with NULL in the result")
         found += ["", *(f"{self.kinds[s] / total:6.0%} {s}" for s in shares)]
         found += ["", *(f"{n:6} {k}" for k, n in self.kinds.most_common() if k not in shares)]
-        return [*found, "", "not compared:", *(f"{n:6} {reason}" for reason, n in self.reasons.most_common(20))]
+        return [
+            *found,
+            "",
+            "not compared, or known:",
+            *(f"{n:6} {reason}" for reason, n in self.reasons.most_common(20)),
+        ]
 
 
 def _reason(verdict: Verdict) -> str:
