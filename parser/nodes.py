@@ -7,6 +7,12 @@ from typing import ClassVar
 from sqlglot import exp
 
 
+class Verbatim(exp.Expression):
+    """SQL that is written already."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 class Plus(exp.Expression):
     """+a: it changes nothing but that a column loses its name."""
 

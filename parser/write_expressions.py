@@ -18,7 +18,7 @@ Writer: TypeAlias = Callable[[exp.Expression], str]
 
 _NOT = 26
 # Operator and how tightly it binds, as in `parser.expressions`.
-_BINARY: dict[type[exp.Expression], tuple[str, int]] = {
+BINARY: dict[type[exp.Expression], tuple[str, int]] = {
     exp.Or: ("OR", 22),
     exp.And: ("AND", 24),
     exp.EQ: ("=", 30),
@@ -56,7 +56,7 @@ _NEGATABLE: dict[type[exp.Expression], int] = {
 def expression(node: exp.Expression, minimum: int = 0) -> str:
     """The SQL of `node` at a place for operators that bind at least as tightly as `minimum`."""
     kind = type(node)
-    if kind in _BINARY:
+    if kind in BINARY:
         return _chain(node)
     if kind is exp.Not:
         return _negated(node, minimum)
@@ -75,7 +75,7 @@ def listed(items: list[exp.Expression]) -> str:
 def _chain(node: exp.Expression) -> str:
     """Operators that group from the left; the way down to the first operand is a loop."""
     parts: list[str] = []
-    while (found := _BINARY.get(type(node))) is not None:
+    while (found := BINARY.get(type(node))) is not None:
         operator, binds = found
         parts.append(f"{operator} {_right(node.args['expression'], binds + 1)}")
         node = node.this
@@ -245,6 +245,7 @@ WRITERS: dict[type[exp.Expression], Writer] = {
     exp.Null: lambda n: n.args.get("kind") or "NULL",
     exp.Placeholder: lambda n: "?",
     exp.Var: lambda n: str(n.name),
+    nodes.Verbatim: lambda n: str(n.this),
     exp.Cast: _cast_or_literal,
     exp.TryCast: _cast("TRY_CAST"),
     nodes.SafeCast: _cast("SAFE_CAST"),

@@ -29,7 +29,7 @@ from parser.write_expressions import expression
 from parser.write_names import name, names, path, quoted
 from parser.write_queries import extension, hints, query, relation
 
-__all__ = ["write", "write_backticked", "write_tree"]
+__all__ = ["write", "write_tree"]
 
 
 def write(statement: s.Statement) -> str:
@@ -40,15 +40,6 @@ def write(statement: s.Statement) -> str:
 def write_tree(node: exp.Expression) -> str:
     """A query or a scalar expression."""
     return query(node) if isinstance(node, exp.Query) else expression(node)
-
-
-def write_backticked(node: exp.Expression) -> str:
-    """A scalar expression with all names of columns in backticks, as Flink shows it."""
-    copy = node.copy()
-    for column in copy.find_all(exp.Column):
-        for part in column.parts:
-            part.set("quoted", True)
-    return expression(copy)
 
 
 def _insert(found: s.Insert) -> str:

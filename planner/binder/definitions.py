@@ -12,7 +12,8 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, CreateTable, CreateView, WatermarkDefinition
 from parser.types import INTERVAL_DAY_TIME, Column, DataType, Schema, TimeAttribute
-from parser.writer import write, write_backticked
+from parser.write_shown import write_shown
+from parser.writer import write
 from planner.binder import pool
 from planner.binder.calls import function_call
 from planner.binder.derived import expanded
@@ -47,7 +48,7 @@ def bind_table(statement: CreateTable, context: Context) -> Table:
         statement.primary_key,
         statement.temporary,
         partition_keys=_partition_keys(statement),
-        texts={c.name: write_backticked(c.expression) for c in statement.columns if c.expression is not None},
+        texts={c.name: write_shown(c.expression) for c in statement.columns if c.expression is not None},
         definition=write(_in_full(statement, name, types)),
     )
 
@@ -143,7 +144,7 @@ def _watermark(
             hint=f"write WATERMARK FOR {column} AS {column} - INTERVAL '5' SECOND",
             position=position_of(definition.expression) or where,
         )
-    return Watermark(column, expression, write_backticked(definition.expression))
+    return Watermark(column, expression, write_shown(definition.expression))
 
 
 def _watermark_expression(node: exp.Expression, place: Place) -> Scalar:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from parser.statements import ColumnDefinition, ColumnKind, Constraint, CreateTable
 from parser.types import MAX_LENGTH, DataType, Root, type_name
 from parser.write_names import backticked, quoted
-from parser.writer import write_backticked, write_tree
+from parser.write_shown import write_shown
+from parser.writer import write_tree
 from planner.binder.alterations import name_of_key
 from planner.binder.derived import definition_of
 from planner.catalog import CatalogObject, Container, Function, View
@@ -53,7 +54,7 @@ def _table(table: CreateTable, temporary: bool) -> str:
     lines = [_column(c) for c in table.columns]
     if table.watermark is not None:
         mark = table.watermark
-        lines.append(f"  WATERMARK FOR {_path(mark.column)} AS {write_backticked(mark.expression)}")
+        lines.append(f"  WATERMARK FOR {_path(mark.column)} AS {write_shown(mark.expression)}")
     lines += map(_key, table.constraints)
     parts = [f"{_create(temporary)} TABLE {_path(table.name)} (", ",\n".join(lines), ")", *_comment(table.comment)]
     if table.partition_keys:
@@ -63,7 +64,7 @@ def _table(table: CreateTable, temporary: bool) -> str:
 
 def _column(column: ColumnDefinition) -> str:
     if column.expression is not None:
-        text = f"AS {write_backticked(column.expression)}"
+        text = f"AS {write_shown(column.expression)}"
     else:
         assert column.type is not None
         text = _type(column.type)

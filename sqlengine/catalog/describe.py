@@ -221,6 +221,7 @@ def held_object(catalog: Catalog, name: Name, position: Position | None) -> Tabl
 def _about(table: Table) -> tuple[dict[str, str], tuple[str, ...], tuple[str, str] | None]:
     extras = {n: f"AS {table.texts[n]}" for n, _ in table.computed}
     for m in (m for m in table.metadata if not m.key.startswith(PARTITION)):
-        extras[m.column.name] = f"METADATA FROM '{m.key}'" + (" VIRTUAL" if m.virtual else "")
+        key = "" if m.key == m.column.name else f" FROM '{m.key}'"
+        extras[m.column.name] = "METADATA" + key + (" VIRTUAL" if m.virtual else "")
     watermark = (table.watermark.column, table.watermark.text) if table.watermark else None
     return extras, table.primary_key, watermark
