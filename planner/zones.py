@@ -20,6 +20,7 @@ P = TypeVar("P", bound=LogicalPlan)
 _ZONED = frozenset("UNIX_TIMESTAMP FROM_UNIXTIME CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP".split())
 
 
+_NOT_IN_FLINK = frozenset({"EST", "MST", "HST"})  # to Java offsets, and no names of zones
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])0?(\d{1,2})(?::?00)?", re.ASCII)
 
 
@@ -30,6 +31,8 @@ def zone_of(setting: str) -> str:
     # In the tz database the sign is that of POSIX: west is positive.
     name = setting if offset is None else f"Etc/GMT{'-' if offset[1] == '+' else '+'}{offset[2]}"
     try:
+        if name in _NOT_IN_FLINK:
+            raise KeyError(name)
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         hint = "use a name such as 'Europe/Berlin', or a whole number of hours such as 'GMT+02:00'"

@@ -215,13 +215,16 @@ def floor_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
 
 def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
     """The beginning of the next unit, or the time itself where one begins. Of weeks and longer units only the day is
-    looked at, as in Flink: at noon of a Sunday the week's beginning is the midnight before."""
+    looked at, of seconds to days the millisecond, as in Flink: at noon of a Sunday the week's beginning is the midnight
+    before."""
     numbers, t, name = _by_the_clock(ctx, value, unit)
-    if t.root is not Root.DATE and (name == "WEEK" or name in UNIT_MONTHS or name in _SPANS):
-        day = DAY_MS * units_per_ms(t.arrow)
-        numbers = numbers // day * day
-    below = _floored(numbers, t, name)
-    return _moved(ctx, numbers, np.where(below == numbers, numbers, _next(below, t, name)), value, name)
+    seen = 1
+    if t.root is not Root.DATE and name != "MILLISECOND":
+        by_day = name == "WEEK" or name in UNIT_MONTHS or name in _SPANS
+        seen = (DAY_MS if by_day else 1) * units_per_ms(t.arrow)
+    cut = numbers // seen * seen
+    below = _floored(cut, t, name)
+    return _moved(ctx, numbers, np.where(below == cut, cut, _next(below, t, name)), value, name)
 
 
 def _by_the_clock(ctx: KernelContext, value: Values, unit: Values) -> tuple[Int64s, DataType, str]:
