@@ -14,6 +14,7 @@ from sqlengine.broker.wire import Served
 from sqlengine.config import Config
 from sqlengine.disk import MACHINE, Disk
 from sqlengine.jobs.workers import Planner
+from sqlengine.memory import Usage, usage
 from sqlengine.spawning import Door, Process, Work, spawn
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.threads import THREADS, Threads
@@ -30,7 +31,7 @@ def wall_clock() -> int:
 class Machine:
     """`clock` in ms; `stores` gives the checkpoint stores of a folder; `planner` what plans texts; `caches`: whether the
     data folder keeps, past the disk, what can be made anew (compiled patterns); `door` is where instances reach the broker,
-    `spawn` starts their processes."""
+    `spawn` starts their processes; `usage`: what this process takes."""
 
     clock: Clock = wall_clock
     disk: Disk = MACHINE
@@ -40,6 +41,7 @@ class Machine:
     caches: bool = True
     door: Callable[[Served], Door] = NearServer
     spawn: Callable[[Work], Process] = spawn
+    usage: Callable[[], Usage] = usage
 
     def rules(self, config: Config) -> Options:
         """How sets of rules are kept."""

@@ -8,8 +8,10 @@ import gc
 import importlib.abc
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -72,6 +74,20 @@ def give_back() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
         if trim is not None:
             trim(0)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process takes: resident memory, and seconds of CPU since it began."""
+
+    pid: int
+    memory_bytes: int
+    cpu_s: float
+
+
+def usage() -> Usage:
+    """Of this process."""
+    return Usage(os.getpid(), resident_bytes(), time.process_time())
 
 
 def resident_bytes() -> int:

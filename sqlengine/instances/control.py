@@ -14,6 +14,7 @@ import msgspec
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
+from sqlengine.broker.ownership import Fence
 from sqlengine.executors.looking import Seen
 from sqlengine.format_numbers import check_record
 from sqlengine.graphs.troubles import Trouble
@@ -235,8 +236,8 @@ class Reports:
         self._broker = broker
         self._offset = broker.end_offset(self.topic, 0)
 
-    def tell(self, told: Told, now_ms: int) -> None:
-        self._broker.append(self.topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms)
+    def tell(self, told: Told, now_ms: int, fence: Fence | None = None) -> None:
+        self._broker.append(self.topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms, fence=fence)
 
     def read(self) -> list[Told]:
         """What was told since this was made, and not read yet."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlengine.graphs.troubles import Trouble
 from sqlengine.instances.control import PartReport, Report
-from sqlengine.memory import resident_bytes
+from sqlengine.memory import Usage
 from sqlengine.parts.part import Part
 
 
@@ -48,12 +46,13 @@ class Count:
         since_ms: int,
         now_ms: int,
         parts: Mapping[int, PartReport],
+        usage: Usage,
         problem: str | None,
         troubles: list[Trouble],
     ) -> Report:
         return Report(
-            name, os.getpid(), since_ms, now_ms, dict(parts), dict(self.jobs), dict(self.sinks), self.rows_in,
-            self.epochs, self.dead_letters, resident_bytes(), time.process_time(), problem, dict(self.letters), troubles,
+            name, usage.pid, since_ms, now_ms, dict(parts), dict(self.jobs), dict(self.sinks), self.rows_in,
+            self.epochs, self.dead_letters, usage.memory_bytes, usage.cpu_s, problem, dict(self.letters), troubles,
         )  # fmt: skip
 
 

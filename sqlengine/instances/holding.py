@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from parser.errors import SqlError
 from planner.division import INCOMING
 from sqlengine.broker.errors import BrokerUnreachable
+from sqlengine.broker.ownership import Fence
 from sqlengine.executors.looking import look
 from sqlengine.executors.shares import piece_of
 from sqlengine.graphs.handovers import Handovers
@@ -15,9 +16,10 @@ from sqlengine.parts.part import Part
 
 
 class Holding:
-    """`tell` tells the leader what parts have done. All methods are called from the thread of the parts."""
+    """`tell` tells the leader what parts have done, with a fence where it holds of their owner alone. All methods are called
+    from the thread of the parts."""
 
-    def __init__(self, name: str, pieces: Handovers, tell: Callable[[Done], None]) -> None:
+    def __init__(self, name: str, pieces: Handovers, tell: Callable[[Done, Fence | None], None]) -> None:
         self._name = name
         self._pieces = pieces
         self._tell = tell
@@ -42,11 +44,12 @@ class Holding:
         for index, part in parts.items():
             try:
                 seen = look(part.runner, entry.job, entry.operation, entry.limit)()
-                self._tell(Done(self._name, number, index, seen=seen))
+                self._tell(Done(self._name, number, index, seen=seen), None)
             except BrokerUnreachable:
                 raise
             except SqlError as error:
-                self._tell(Done(self._name, number, index, problem=Problem(error.message, error.detail, error.hint)))
+                problem = Problem(error.message, error.detail, error.hint)
+                self._tell(Done(self._name, number, index, problem=problem), None)
 
     def take_up(self, part: Part) -> None:
         """A part is held like the others, or goes on like them."""
@@ -56,13 +59,14 @@ class Holding:
             part.runner.go_on()
 
     def attend(self, parts: Mapping[int, Part]) -> None:
-        """Tells of parts that stand, or have done what they are asked for besides, once each."""
+        """Tells of parts that stand, or have done what they are asked for besides, once each. What one tells who has lost a
+        part and does not know it yet would stand in the place of what its owner told."""
         if self._held is None:
             return
         for index, part in parts.items():
             done = self._done(index, part)
             if done is not None and self._told.get(index) != (part, done):
-                self._tell(done)
+                self._tell(done, part.fence())
                 self._told[index] = part, done
 
     def _done(self, index: int, part: Part) -> Done | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from parser.errors import SqlError
 from sqlengine.broker.ahead import LookingAhead
-from sqlengine.broker.errors import BrokerError, BrokerUnreachable
+from sqlengine.broker.errors import BrokerError, BrokerUnreachable, Fenced
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.remote import RemoteBroker, Transport
 from sqlengine.config import Config
@@ -59,7 +59,7 @@ class Instance:
     ) -> None:
         self.place = place
         broker, self._broker = RemoteBroker(server), LookingAhead(server)
-        self._clock, self._now = machine.clock, machine.threads.now
+        self._clock, self._now, self._usage = machine.clock, machine.threads.now, machine.usage
         self._registry = Registry(broker, config, machine)
         self._reports = Reports(broker, place.graph)
         self._line = machine.threads.line("changes")
@@ -70,12 +70,11 @@ class Instance:
         )  # fmt: skip
         self._known: dict[str, tuple[int, PlannedJob]] = {}
         self._told: dict[frozenset[str], float] = {}
-        self._untold: deque[Answer | Done] = deque()
+        self._untold: deque[tuple[Answer | Done, Fence | None]] = deque()
         self._began, self._looked = machine.clock(), self._now()
         self._news: tuple[Count, Mapping[int, PartReport], str | None, list[Trouble]] | None = None
         self._watch = Watch(lambda name: (self._known[name][0], self._known[name][1].settings))
         self._news_at = 0.0
-        POOL.join(self, self._on_broken_function)
         self._holding = Holding(place.name, handovers, self._tell)
         control = ControlLog(self._broker, place.graph)
         self._following = Following(
@@ -85,6 +84,7 @@ class Instance:
         self._count = broker.topic(group).shards
         self._member = Member(broker, group, place.name, group, place.session_ms, machine.threads)
         self._owned = OwnedParts(place.name, place.graph, self._member, self._open, machine.threads.now)
+        POOL.join(self, self._on_broken_function)  # last: one that does not come up has not joined
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Until it is told to stop; closes its parts then, and leaves. BrokerUnreachable where the server is gone."""
@@ -153,29 +153,33 @@ class Instance:
 
     # ---- what the server is told -------------------------------------------------------------------------------
 
-    def _tell(self, told: Told) -> None:
-        """A full disk costs a report; the leader waits for an answer, which comes later."""
+    def _tell(self, told: Told, fence: Fence | None = None) -> None:
+        """A full disk costs a report; the leader waits for an answer, which comes later. Of a part its owner tells."""
         try:
-            self._reports.tell(told, self._clock())
+            self._reports.tell(told, self._clock(), fence)
         except BrokerUnreachable:
             raise
+        except Fenced as error:
+            log.info("instance %s does not tell of a part: %s", self.place.name, error)
         except BrokerError as error:
             log.warning("instance %s cannot tell the server: %s", self.place.name, error)
             if isinstance(told, Answer | Done):
-                self._untold.append(told)
+                self._untold.append((told, fence))
 
     def _tell_again(self) -> None:
         for _ in range(len(self._untold)):
-            self._tell(self._untold.popleft())
+            self._tell(*self._untold.popleft())
 
     def _report(self) -> None:
         now = self._looked = self._now()
         parts = {index: described(part) for index, part in self._owned.parts.items()}
         count = self._owned.done.with_parts(self._owned.parts.values())
-        news = (count, parts, self._owned.problem, self._watch.look(self._owned.parts))
+        problem, troubles = self._owned.problem, self._watch.look(self._owned.parts)
+        news = (count, parts, problem, troubles)
         if news != self._news or now - self._news_at >= QUIET_S:
             self._news, self._news_at = news, now
-            self._tell(count.report(self.place.name, self._began, self._clock(), *news[1:]))
+            usage = self._usage()
+            self._tell(count.report(self.place.name, self._began, self._clock(), parts, usage, problem, troubles))
 
     def _failed(self, jobs: frozenset[str], reason: str) -> None:
         """Tells of jobs at fault, now and then until they are gone."""

@@ -48,7 +48,7 @@ class PartLog:
         self._broker = broker
         self._topic = topic
         self._index = index
-        self._fence = fence
+        self.fence = fence
         self.lost = False
 
     def append(self, record: EpochRecord) -> int:
@@ -56,7 +56,7 @@ class PartLog:
         value = msgspec.json.encode(record)
         try:
             done = self._broker.append(
-                self._topic, self._index, [value], timestamp_ms=record.proctime, fence=self._fence()
+                self._topic, self._index, [value], timestamp_ms=record.proctime, fence=self.fence()
             )
         except Fenced:
             self.lost = True

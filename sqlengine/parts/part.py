@@ -16,6 +16,7 @@ from planner.logical import LogicalPlan
 from planner.merge import Graph
 from planner.two_phases import in_two_phases, twins
 from sqlengine.broker.errors import Fenced
+from sqlengine.broker.ownership import Fence
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.belongings import Belongings, renamed
 from sqlengine.executors.changes import GraphChange
@@ -75,6 +76,10 @@ class Part:
     @property
     def lost(self) -> bool:
         return self._epochs.lost
+
+    def fence(self) -> Fence | None:
+        """The proof of owning it."""
+        return self._epochs.fence()
 
     def step(self) -> bool:
         """What others want between two epochs, then an epoch. False when there was nothing to do."""

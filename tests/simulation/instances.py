@@ -19,6 +19,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.instances.instance import Instance
 from sqlengine.machine import Machine
+from sqlengine.memory import Usage
 from sqlengine.parts.part import Part
 from sqlengine.spawning import Work
 from tests.simulation.planner import RememberingPlanner
@@ -141,7 +142,13 @@ class SimulatedProcess:
         self._world.note(self._name, "begins")
         config = self.work.config
         machine = Machine(
-            self._world.clock, self._node.disk, self.threads, lambda _: self.stores, RememberingPlanner, caches=False
+            self._world.clock,
+            self._node.disk,
+            self.threads,
+            lambda _: self.stores,
+            RememberingPlanner,
+            caches=False,
+            usage=lambda: Usage(self.pid, 1 << 20, 0.0),
         )
         self.instance = Instance(self.work.place, self._ask, config, machine, OperatorFactory(), self.stores)
 
