@@ -78,6 +78,11 @@ def test_statements_of_flink_stop_jobs(served: Sql, user: User, tmp_path: Path, 
     assert [s["outcome"] for s in json.loads(again.stdout)["state"]] == ["kept"]
     served("execute", "STOP JOB 'total'")
     assert user.job("total")["state"] == "stopped"
+    served("start", "total")
+    drained = served("stop", "total", "--drain").stdout.splitlines()
+    assert drained[0].startswith("total: stopped")
+    assert "drained" in served("savepoint", "show", drained[1].split()[1]).stdout
+    assert user.job("total")["state"] == "stopped"
     refused = served("execute", "STOP JOB 'total' WITH SAVEPOINT")
     assert (refused.exit_code, "job 'total' does not run" in refused.stderr) == (1, True)
     assert "no statement about jobs" in served("execute", "SELECT 1").stderr

@@ -17,6 +17,13 @@ CREATE TEMPORARY TABLE counts (word STRING, n BIGINT, least BIGINT, PRIMARY KEY 
 WITH ('connector' = 'topic', 'topic' = 'counts', 'format' = 'json', 'upsert' = 'true');
 INSERT INTO counts SELECT word, COUNT(*), MIN(id) FROM events GROUP BY word
 """
+WINDOWS = """
+CREATE TEMPORARY TABLE timed (id BIGINT, word STRING, ts AS TO_TIMESTAMP_LTZ(id * 1000, 3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TEMPORARY TABLE windows (word STRING, n BIGINT) WITH ('connector' = 'topic', 'topic' = 'windows', 'format' = 'json');
+INSERT INTO windows SELECT word, COUNT(*) FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(ts), INTERVAL '1' HOUR))
+GROUP BY word, window_start, window_end
+"""
 
 
 def counted(group: Led) -> dict[str, int]:
@@ -133,3 +140,28 @@ def test_letters_are_replayed_where_the_job_has_left_its_parts(tmp_path: Path) -
         eventually(lambda: group.found() == [4])
         group.engine.merge("job")
         moved(group, SHARED, "job")
+
+
+def test_a_job_in_parts_is_drained_in_a_graph_of_its_own(tmp_path: Path) -> None:
+    with led(tmp_path, "one", "two") as group:
+        group.engine.broker.create_topic("windows")
+        group.engine.submit("windows", WINDOWS)
+        group.engine.submit("other", COUNTS)
+        group.write(1, 2, 2, 11, 12)
+        eventually(lambda: counted(group) == {"w1": 1, "w2": 2, "w11": 1, "w12": 1})
+        assert group.engine.job("windows").graph == SHARED
+        outcome = group.engine.drain_job("windows")
+        assert group.engine.job("windows").state is JobState.STOPPED
+        assert outcome.savepoint is not None
+        assert group.engine.savepoints.show(outcome.savepoint).drained
+        told = group.engine.broker.read("windows", 0, 0)
+        assert told is not None
+        assert sorted(told.values.to_pylist()) == [
+            b'{"word":"w1","n":1}',
+            b'{"word":"w11","n":1}',
+            b'{"word":"w12","n":1}',
+            b'{"word":"w2","n":2}',
+        ]
+        group.write(1)
+        eventually(lambda: counted(group)["w1"] == 2, "the other goes on in its parts")
+        assert group.engine.job("other").graph == SHARED

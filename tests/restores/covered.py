@@ -11,7 +11,8 @@ _TEXT: Final = """# What is proved of restores, instances and shards
 
 Every streaming statement of the golden scripts (`tests/sql`) is run again: killed and taken up from its checkpoint and its \
 epoch log (a read takes 1 row, about 5 times with a checkpoint each; then 3 rows, behind every epoch, and epochs are \
-repeated, some of them after a part of the sinks had their rows), in several instances whose buckets move from batch to batch, and over tables whose \
+repeated, some of them after a part of the sinks had their rows), drained where a source without an end is read to (with a \
+death before each of the sinks has its rows), in several instances whose buckets move from batch to batch, and over tables whose \
 lines are dealt to three shards in two ways. After a restore the rows of every epoch are the same, in order; instances and \
 shards leave the same rows in the end. `pytest tests/restores -m "" -n 2` does it, and with `--update` it writes this page.
 
@@ -26,6 +27,7 @@ PAGE: Final = Page(
         "restored": "restored",
         "kills": "kills",
         "replays": "epochs repeated",
+        "drained": "drained",
         "in instances": "in instances",
         "batches": "batches",
         "interleaved": "over shards",
