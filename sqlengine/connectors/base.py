@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh64_hexdigest
 
+from parser.errors import TryAgain
 from parser.types import DataType
 from planner.catalog import Table
 from planner.division import WHOLE, Share
@@ -89,6 +90,10 @@ class Sink(Protocol):
         """Makes the rows visible, and gives their number. An epoch that was committed before adds nothing."""
 
     def close(self) -> None: ...
+
+
+class Busy(TryAgain):
+    """Another holds what a sink writes to, for a moment: the same commit works once it is free."""
 
 
 # What an embedding program takes rows with, by name.

@@ -12,12 +12,13 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from parser.errors import ExecutionError, OptionError, ServiceError, SqlError, TryAgain
 from parser.types import DataType
+from sqlengine.connectors.base import Busy
 
 Value = str | int | float | bytes | None
 BUSY_S = 5  # how long to wait for another's lock, or for a connection
 
 
-class DatabaseBusy(TryAgain):
+class DatabaseBusy(Busy):
     """Another holds a lock on what is written to."""
 
 

@@ -19,7 +19,7 @@ from planner.chunked import Chunked
 from planner.division import OUTGOING
 from planner.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Environment, Replacing, Rolling, Sink
+from sqlengine.connectors.base import Busy, Environment, Replacing, Rolling, Sink
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.answers import Answers
 from sqlengine.executors.epochs import Replay
@@ -40,6 +40,9 @@ log = logging.getLogger("sqlengine")
 _OF = " of "
 # Commits that take less are not remembered.
 _SLOW_S = 0.05
+# So many rows may wait for tables that another holds, before their graph waits with them; so often such a table is tried.
+_WAITING_ROWS = 100_000
+_AGAIN_MS = 500
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Outputs:
         self._kept: dict[
             str, deque[Kept]
         ] = {}  # what a sink had no space for, oldest first: it has the rows of the first
+        self._tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
         self._rolling: dict[str, Rolling] = {}
         self.answers = answers
         self._environment = environment
@@ -165,6 +169,7 @@ class Outputs:
         self._uncommitted.pop(name, None)
         self._batches.pop(name, None)
         self._kept.pop(name, None)
+        self._tried.pop(name, None)
         self.blocked.pop(name, None)
 
     def unsent(self, names: Iterable[str], writer: str, epoch: int) -> tuple[Unsent, ...]:
@@ -175,6 +180,13 @@ class Outputs:
     def tables_alone_wait(self, plan: PhysicalPlan) -> bool:
         """Whether all that keeps output back is tables of the plan that have no space."""
         return bool(self.blocked) and all(name in plan.sinks for name in self.blocked)
+
+    def others_go_on(self, plan: PhysicalPlan) -> bool:
+        """Whether all that keeps output back is tables that another holds, for a moment, and not too many rows wait for it."""
+        if not self.tables_alone_wait(plan) or not all(isinstance(e, Busy) for e in self.blocked.values()):
+            return False
+        kept = (k for name in self.blocked for k in self._kept.get(name, ()))
+        return sum(b.num_rows for k in kept for b in k.batches) < _WAITING_ROWS
 
     def waiting(self) -> dict[str, TryAgain]:
         """Sinks of the plan without space, for rows that a job brought included."""
@@ -236,15 +248,22 @@ class Outputs:
             self._letters.mark(replay, now_ms)
             self._uncommitted[LETTERS] = self._letters
 
-    def commit(self, epoch: int) -> None:
-        """Makes the epoch's output visible. A full disk stops here once all else is out, and the next step tries again."""
+    def commit(self, epoch: int, *, wait: bool = True) -> None:
+        """Makes the epoch's output visible. A full disk stops here once all else is out, and the next step tries again. One
+        who does not `wait` for busy sinks asks them now and then."""
         self.answers.write()
         full: TryAgain | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
+            if not wait and self._rests(name):
+                self._keep(name, epoch)
+                full = self.blocked[name]
+                continue
             try:
                 self._commit(name, epoch)
             except TryAgain as error:
                 full = self.blocked[name] = error
+                if isinstance(error, Busy):
+                    self._tried[name] = self._environment.clock()
             except SqlError as error:
                 if name == OUTGOING:  # it is nobody's table: no job fails for it
                     raise
@@ -259,14 +278,22 @@ class Outputs:
     def _commit(self, name: str, epoch: int) -> None:
         """Of one sink, the epochs before that it had no space for first, each as what it was: what is repeated after a
         crash is known by its epoch."""
-        if name not in self._kept or name in self._batches:
-            self._kept.setdefault(name, deque()).append(Kept(epoch, self._batches.pop(name, [])))
+        self._keep(name, epoch)
         kept = self._kept[name]
         while kept:
             self._progress.rows_out[name] += self._timed(name, kept[0].epoch)
             kept.popleft()
             for batch in kept[0].batches if kept else ():
                 self._uncommitted[name].write(batch)
+
+    def _keep(self, name: str, epoch: int) -> None:
+        if name not in self._kept or name in self._batches:
+            self._kept.setdefault(name, deque()).append(Kept(epoch, self._batches.pop(name, [])))
+
+    def _rests(self, name: str) -> bool:
+        """Whether a busy sink was asked just now."""
+        tried = self._tried.get(name)
+        return tried is not None and name in self.blocked and 0 <= self._environment.clock() - tried < _AGAIN_MS
 
     def _timed(self, name: str, epoch: int) -> int:
         """The commit of one sink, which is remembered where it took its time."""

@@ -297,12 +297,15 @@ class GraphRunner:
 
     def commit(self) -> None:
         """The output of the last epoch leaves. While a part is held, or repeats epochs, tables without space do not keep it
-        from others that come: they take these later, one after the other."""
+        from others that come: they take these later, one after the other. So it is in any graph of a server with tables of
+        databases that another holds; a script has nothing to go on with."""
         try:
-            self.outputs.commit(self.epoch)
+            self.outputs.commit(self.epoch, wait=not self.log.whole)
         except TryAgain:
             patient = self.held or (self.repeating and self._portion is not None)
-            if not patient or not self.outputs.tables_alone_wait(self.executor.plan):
+            if patient and self.outputs.tables_alone_wait(self.executor.plan):
+                return
+            if not self.log.whole or not self.outputs.others_go_on(self.executor.plan):
                 raise
 
     def _require_sound(self) -> None:
@@ -399,7 +402,7 @@ class GraphRunner:
     def checkpoint_when_due(self) -> None:
         """Begins one where enough has changed, or enough time has gone by since the last."""
         held, now = self.checkpoints, self._clock()
-        if self.held and self.outputs.blocked:
+        if self.outputs.blocked:  # what is not out must come again after a crash
             return
         if held is not None and held.due(self.epoch, self.executor.tables, now):
             self.checkpoint()

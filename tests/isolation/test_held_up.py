@@ -80,3 +80,31 @@ def test_a_sink_whose_database_is_locked_holds_up_its_own_job_alone(engine: Engi
         assert written() == list(range(there))
         other.execute("COMMIT")
         eventually(lambda: written() == list(range(number)), "the sink goes on")
+
+
+def test_a_lock_on_a_table_of_several_jobs_holds_up_none_but_these(engine: Engine, tmp_path: Path) -> None:
+    """They stay in the graph that they share with the rule; what they write comes once, and in order."""
+    for name in ("one", "two"):
+        engine.submit(
+            name, f"SET 'job.isolation' = 'off'; INSERT INTO seen SELECT id FROM events WHERE '{name}' <> host"
+        )
+    with closing(sqlite3.connect(tmp_path / "app.db", isolation_level=None)) as other:
+
+        def written() -> list[int]:
+            return sorted(i for (i,) in other.execute("SELECT id FROM seen"))
+
+        append(engine, 0, 3)
+        eventually(lambda: written() == sorted([*range(3)] * 2), "both write")
+        other.execute("BEGIN IMMEDIATE")
+        for number in range(3, 8):
+            began = time.monotonic()
+            append(engine, number, number + 1)
+            eventually(lambda: len(alerts(engine)) > number, "the others go on while the sink waits")  # noqa: B023
+            assert time.monotonic() - began < 5
+        assert alerts(engine) == [*range(8)]
+        assert written() == sorted([*range(3)] * 2)
+        assert {engine.job(n).graph for n in ("one", "two", "rule")} == {MAIN}
+        assert engine.graph.runner.outputs.blocked
+        other.execute("COMMIT")
+        eventually(lambda: written() == sorted([*range(8)] * 2), "the sink goes on")
+    eventually(lambda: not engine.graph.runner.outputs.blocked, "nothing waits any more")
