@@ -143,6 +143,7 @@ class Engine:
         finally:
             POOL.leave(self)
             self.broker.close()
+            gc.unfreeze()  # what was frozen for this engine can go
 
     # ---- requests ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,24 @@
+"""What is left of an engine that was closed, in a program that goes on."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+
+
+def test_a_closed_engine_leaves_memory(tmp_path: Path) -> None:
+    left = _opened_and_closed(tmp_path)
+    gc.collect()
+    assert left() is None
+
+
+def _opened_and_closed(folder: Path) -> weakref.ref[Engine]:
+    engine = Engine(Config(data=folder))
+    engine.start()
+    engine.submit("t", "CREATE TABLE t (id BIGINT) WITH ('connector' = 'blackhole')")
+    engine.close()
+    return weakref.ref(engine)
