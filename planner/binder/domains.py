@@ -12,6 +12,7 @@ from parser.types import Column, Schema, TimeAttribute
 from planner.binder import literals, pool
 from planner.binder.calls import function_call
 from planner.binder.decorrelate import is_correlated, is_outer, too_entangled
+from planner.binder.ordering import LAST
 from planner.binder.scope import OUTER, distinct_names
 from planner.logical import (
     Expand,
@@ -20,6 +21,7 @@ from planner.logical import (
     Join,
     JoinKind,
     LogicalPlan,
+    Materialize,
     Over,
     Project,
     Rank,
@@ -136,6 +138,8 @@ class _Dependent:
             case Rank() | Over():
                 partition = (*plan.partition, *self._domain.names)
                 return replace(plan, input=self.plan(plan.input), partition=partition)
+            case Materialize():
+                return self._first(plan)
             case Union():
                 return Union(tuple(self._last(i) for i in plan.inputs), self._wider(plan.schema))
             case SetOperation():
@@ -144,6 +148,13 @@ class _Dependent:
             case Join():
                 return self._join(plan)
         raise too_entangled(self._node)
+
+    def _first(self, plan: Materialize) -> LogicalPlan:
+        """The first rows of each value of the domain; an order alone says nothing of the rows."""
+        below = self.plan(plan.input)
+        if (plan.start, plan.end) == (1, None):
+            return below
+        return Rank(below, self._domain.names, plan.order, plan.start, LAST if plan.end is None else plan.end)
 
     def _references(self) -> tuple[tuple[str, Scalar], ...]:
         return references(self._domain.schema, self._domain.names)

@@ -9,14 +9,16 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from planner.binder import pool
+from planner.binder import pool, refusals
 from planner.binder.over import sort_keys
 from planner.binder.scope import Query, distinct_names
 from planner.logical import LogicalPlan, Materialize, Project, Rank, SortKey, TemporalSort
 from planner.ranking import with_ranks
-from planner.scalar import ColumnRef, Scalar
+from planner.rewrite import replace_where
+from planner.scalar import ColumnRef, Scalar, columns_of
 
-_MOST = 2**31 - 1
+# The number of a row behind which there is none.
+LAST = 2**31 - 1
 
 
 @dataclass
@@ -26,13 +28,14 @@ class Ordering:
 
     node: exp.Expression
     names: Sequence[str]
-    values: Sequence[Scalar] = ()
+    values: Sequence[Scalar]
     hidden: dict[str, Scalar] = field(default_factory=dict)
     keys: tuple[SortKey, ...] = ()
     batch: bool = False
 
-    def bind(self, bind: Callable[[exp.Expression], Scalar] | None = None) -> None:
-        """Finds the keys: a column by its name or number, or, with `bind`, any expression."""
+    def bind(self, bind: Callable[[exp.Expression], Scalar]) -> None:
+        """Finds the keys: a column by its name or number, or any expression. A name means what SELECT calls so, before any
+        column of its input. PlanError where SELECT calls several columns so."""
         columns = distinct_names(self.names)
 
         def column(item: exp.Expression) -> str:
@@ -40,13 +43,32 @@ class Ordering:
                 if not 1 <= int(item.name) <= len(columns):
                     raise PlanError(f"ORDER BY {item.name} names no column", position=position_of(item))
                 return columns[int(item.name) - 1]
+            self._check_names(item)
             if isinstance(item, exp.Column) and not item.table and item.name in self.names:
                 return columns[list(self.names).index(item.name)]
-            if bind is None:
-                raise PlanError("ORDER BY names no column of the result", position=position_of(item))
-            return self._column(bind(item), columns)
+            return self._column(bind(_with_selected(item, self.node)), columns)
 
         self.keys = sort_keys(self.node.args.get("order"), column)
+
+    def _check_names(self, item: exp.Expression) -> None:
+        own = item.find_ancestor(exp.Query)
+        for part in item.find_all(exp.Column):
+            if not part.table and self.names.count(part.name) > 1 and part.find_ancestor(exp.Query) is own:
+                hint = "give each column its own name with AS"
+                raise PlanError(f"column '{part.name}' is ambiguous", hint=hint, position=position_of(part))
+
+    def computed_above(self) -> None:
+        """Makes the hidden columns ones of what the query gives. PlanError where that does not tell them."""
+        of = dict(zip((v.digest for v in self.values), distinct_names(self.names), strict=True))
+
+        def selected(value: Scalar) -> Scalar | None:
+            return pool.column(of[value.digest], value.type) if value.digest in of else None
+
+        for name, value in self.hidden.items():
+            self.hidden[name] = replace_where(value, selected)
+            if not columns_of(self.hidden[name]) <= {*of.values()}:
+                message = "ORDER BY of SELECT DISTINCT names what is not selected"
+                raise PlanError(message, position=position_of(self.node.args["order"]))
 
     def _column(self, value: Scalar, columns: Sequence[str]) -> str:
         for name, known in (*zip(columns, self.values, strict=True), *self.hidden.items()):
@@ -70,7 +92,7 @@ class Ordering:
             return self._in_batch(plan, limit, offset or 0)
         if limit is not None:
             start = (offset or 0) + 1
-            return _first(plan, self.keys, start, min(start - 1 + limit, _MOST))
+            return _first(plan, self.keys, start, min(start - 1 + limit, LAST))
         if offset is not None:
             position = position_of(self.node.args["offset"])
             raise UnsupportedError("OFFSET without LIMIT is not supported", hint="add LIMIT", position=position)
@@ -108,6 +130,34 @@ def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -
         return Rank(plan, (), keys, start, end)
     below = tuple(replace(k, column=columns[k.column]) for k in keys)
     return plan.with_inputs((Rank(plan.inputs[0], (), below, start, end),))
+
+
+def _with_selected(item: exp.Expression, node: exp.Expression) -> exp.Expression:
+    """The item with what SELECT calls by a name in the place of that name, subqueries left out. In an aggregate a name of
+    another aggregate is one of the input's columns."""
+    selected = node.expressions if isinstance(node, exp.Select) else ()
+    named = {e.alias_or_name: e.unalias() for e in selected if isinstance(e, exp.Alias | exp.Column)}
+    root = exp.Paren(this=item.copy())
+    for part in list(root.find_all(exp.Column)):
+        meant = named.get(part.name)
+        if meant is None or part.table or part.find_ancestor(exp.Query) is not None:
+            continue
+        if not (_is_aggregated(part) and any(map(_is_aggregate, meant.find_all(exp.Anonymous)))):
+            part.replace(exp.Paren(this=meant.copy()))
+    found: exp.Expression = root.this
+    return found
+
+
+def _is_aggregated(part: exp.Expression) -> bool:
+    """Whether it stands in an aggregate that is none over a window."""
+    around = part.find_ancestor(exp.Anonymous)
+    while around is not None and (not _is_aggregate(around) or isinstance(around.parent, exp.Window)):
+        around = around.find_ancestor(exp.Anonymous)
+    return around is not None
+
+
+def _is_aggregate(call: exp.Expression) -> bool:
+    return call.name.upper() in refusals.AGGREGATES
 
 
 def is_ordered(node: exp.Expression) -> bool:

@@ -50,9 +50,10 @@ def bind_query(node: exp.Expression, context: Context) -> Query:
     query = _bound(node, context)
     if isinstance(node, exp.Select) or not ordering.is_ordered(node):
         return query
-    ordered = ordering.Ordering(node, query.names, batch=context.batch)
-    ordered.bind()
-    return ordered.applied(query)
+    ordered = ordering.Ordering(node, query.names, _columns(query), batch=context.batch)
+    place = Place(context, query.scope(()), "ORDER BY")
+    ordered.bind(lambda item: bind_scalar(item, place))
+    return ordered.applied(_with_hidden(query, ordered, context))
 
 
 def _bound(node: exp.Expression, context: Context) -> Query:
@@ -64,7 +65,7 @@ def _bound(node: exp.Expression, context: Context) -> Query:
             return _values(node, context)
         case exp.Union():
             query = _union(node, context)
-            return _distinct(query) if node.args.get("distinct") else query
+            return _distinct(query, context) if node.args.get("distinct") else query
         case exp.SetOperation():
             return _set_operation(node, context)
         case exp.Subquery():
@@ -131,8 +132,8 @@ def _set_operation(node: exp.SetOperation, context: Context) -> Query:
     return Query(SetOperation(left, right, plain, isinstance(node, exp.Except), every), branches[0].names)
 
 
-def _distinct(query: Query) -> Query:
-    return replace(query, plan=window_groups.distinct(query.plan))
+def _distinct(query: Query, context: Context) -> Query:
+    return replace(query, plan=window_groups.distinct(query.plan, context.batch))
 
 
 def _values(node: exp.Values, context: Context) -> Query:
@@ -186,9 +187,10 @@ def _select(node: exp.Select, context: Context) -> Query:
     if condition is not None:
         plan = Filter(plan, condition, context.salt((condition,)))
     if node.args.get("distinct"):
-        _check_distinct(ordered)
-        query = _distinct(_projected(plan, names, values, context))
-        return ordered.applied(replace(query, plan=join_hints.forgetting(query.plan, kept_ms)))
+        ordered.computed_above()
+        query = _distinct(_projected(plan, names, values, context), context)
+        query = replace(query, plan=join_hints.forgetting(query.plan, kept_ms))
+        return ordered.applied(_with_hidden(query, ordered, context))
     query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
     return ordered.applied(Query(query.plan, names))
 
@@ -209,10 +211,18 @@ def _of(plan: LogicalPlan, value: Scalar) -> Scalar:
     return pool.column(value.name, plan.schema.type(value.name)) if isinstance(value, ColumnRef) else value
 
 
-def _check_distinct(ordered: ordering.Ordering) -> None:
-    if ordered.hidden:
-        message = "ORDER BY of SELECT DISTINCT names what is not selected"
-        raise PlanError(message, position=position_of(ordered.node.args["order"]))
+def _columns(query: Query) -> tuple[ColumnRef, ...]:
+    return tuple(pool.column(c.name, c.type) for c in query.plan.schema)
+
+
+def _with_hidden(query: Query, ordered: ordering.Ordering, context: Context) -> Query:
+    """The query with what it is ordered by, computed of what it gives, behind its columns."""
+    if not ordered.hidden:
+        return query
+    values = (*_columns(query), *ordered.hidden.values())
+    columns = (*query.plan.schema.names, *ordered.hidden)
+    plan = Project(query.plan, tuple(zip(columns, values, strict=True)), context.salt(values))
+    return replace(query, plan=plan)
 
 
 def _where(node: exp.Select, plan: LogicalPlan, subqueries: Subqueries) -> LogicalPlan:

@@ -1,0 +1,51 @@
+-- What SELECT calls by a name, ORDER BY calls so, too, also within expressions.
+SET 'execution.runtime-mode' = 'batch';
+CREATE TEMPORARY VIEW d AS SELECT * FROM (VALUES (1, DATE '2024-01-01'), (2, DATE '2024-01-03'), (3, DATE '2024-01-10'), (4, DATE '2024-02-15'), (5, DATE '2024-03-01'), (6, DATE '2024-01-03')) AS t (i, d);
+SELECT i AS k, d AS i FROM d ORDER BY i + k;
+SELECT i AS k, -i AS x FROM d ORDER BY ABS(x) DESC;
+SELECT i AS k, -i AS i FROM d ORDER BY ABS(i + 3), i;
+SELECT i AS k, -i AS i FROM d ORDER BY -i;
+SELECT -i AS i FROM d ORDER BY i;
+SELECT -i AS i FROM d ORDER BY i + 0;
+SELECT DISTINCT MOD(i, 3) AS m FROM d ORDER BY -m;
+SELECT MOD(i, 3) AS m, COUNT(*) AS n FROM d GROUP BY MOD(i, 3) ORDER BY n * 10 + m;
+SELECT MOD(i, 3) AS m, COUNT(*) AS n FROM d GROUP BY MOD(i, 3) ORDER BY CASE WHEN n = 2 THEN -m ELSE m END, COUNT(*);
+-- differs: Flink takes the name of another aggregate for that, and fails
+SELECT MOD(i, 3) AS m, COUNT(*) AS i FROM d GROUP BY MOD(i, 3) ORDER BY SUM(i);
+-- differs: Flink takes the name of another aggregate for that, and fails
+SELECT MOD(i, 3) AS m, COUNT(*) AS i FROM d GROUP BY MOD(i, 3) ORDER BY SUM(i) + i;
+SELECT i AS m FROM d UNION ALL SELECT -i FROM d ORDER BY ABS(m), m;
+SELECT i AS a, i * 2 AS a FROM d ORDER BY a + 1;
+SELECT i AS a, i * 2 AS a FROM d ORDER BY a;
+SELECT i AS x FROM d WHERE x > 2;
+SELECT i, ROW(i, d) AS r FROM d ORDER BY r.EXPR$0 DESC;
+SELECT i AS x FROM d ORDER BY (SELECT MAX(e.i) FROM d e WHERE e.i < x) DESC;
+SELECT i AS x FROM d ORDER BY x + 1 LIMIT 2;
+SELECT d.i AS d, d.d AS e FROM d ORDER BY d.i + 1;
+SELECT CAST(i AS STRING) AS x, SUM(i) OVER (ORDER BY i) AS s FROM d ORDER BY -s;
+SELECT i AS x FROM d ORDER BY ROW_NUMBER() OVER (ORDER BY x DESC);
+SELECT i AS x FROM d ORDER BY ROW_NUMBER() OVER (ORDER BY i DESC);
+SELECT DISTINCT i FROM d ORDER BY i + 1;
+SELECT DISTINCT i, d FROM d ORDER BY -i;
+SELECT DISTINCT d FROM d ORDER BY i;
+SELECT DISTINCT d FROM d ORDER BY i + 1;
+SELECT DISTINCT MOD(i, 3) FROM d ORDER BY -MOD(i, 3);
+SELECT DISTINCT MOD(i, 3) AS m FROM d ORDER BY MOD(i, 3) + i;
+SELECT i AS m FROM d UNION ALL SELECT -i FROM d ORDER BY ABS(i), m;
+SELECT i AS m FROM d UNION SELECT -i FROM d ORDER BY -m LIMIT 3;
+SELECT i AS m FROM d EXCEPT SELECT 3 FROM d ORDER BY -m LIMIT 3;
+VALUES (1, 2), (3, 1) ORDER BY -EXPR$0;
+SELECT MOD(i, 3) AS i, COUNT(*) AS n FROM d GROUP BY MOD(i, 3) ORDER BY SUM(i) DESC;
+-- differs: Flink takes the name of another aggregate for that, and fails
+SELECT MOD(i, 3) AS j, MAX(i) AS i FROM d GROUP BY MOD(i, 3) ORDER BY MAX(i) DESC;
+SELECT MOD(i, 3) AS j, MAX(i) AS n FROM d GROUP BY MOD(i, 3) ORDER BY MAX(j) DESC;
+SELECT a.i, b.d FROM d a JOIN d b ON a.i = b.i ORDER BY -i;
+SELECT a.i, b.i FROM d a JOIN d b ON a.i = b.i + 1 ORDER BY -i;
+SELECT a.i, b.i FROM d a JOIN d b ON a.i = b.i + 1 ORDER BY i;
+SELECT a.i, b.i FROM d a JOIN d b ON a.i = b.i + 1 ORDER BY b.i;
+SELECT a.*, a.i AS i FROM d a ORDER BY i;
+SELECT a.*, a.i AS i FROM d a ORDER BY -i;
+SELECT a.*, -a.i AS i FROM d a ORDER BY -i;
+SELECT i AS a, i + 1 AS a FROM d ORDER BY 1;
+SELECT i AS a, -i AS b FROM d ORDER BY -d.i;
+SELECT -i AS i FROM d ORDER BY -d.i;
