@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -224,49 +225,57 @@ def _frame(node: exp.Expression | None, bind: Bind, kinds: Sequence[DataType] | 
     roots = _NUMBERS if is_rows else _TIMES if kinds is None else _distances(kinds)
     if kinds is not None and not node.args.get("exclude"):
         start = _bound(node, ("start", "PRECEDING"), roots, bind)
-        end = _bound(node, ("end", "FOLLOWING"), roots, bind) if node.args.get("end") is not None else 0
-        return Frame(is_rows, start, end)
+        end = _bound(node, ("end", "FOLLOWING"), roots, bind) if node.args.get("end") is not None else Decimal(0)
+        return _scaled(is_rows, start, end)
     position = position_of(node)
     if node.args.get("end") not in (None, "CURRENT ROW", "CURRENT_ROW") or node.args.get("exclude"):
         raise UnsupportedError("an OVER frame must end with CURRENT ROW", position=position)
     if node.args.get("start") not in _CURRENT and node.args.get("start_side") != "PRECEDING":
         raise UnsupportedError("an OVER frame must begin before the current row", position=position)
-    return Frame(is_rows, _bound(node, ("start", "PRECEDING"), roots, bind))
+    return _scaled(is_rows, _bound(node, ("start", "PRECEDING"), roots, bind), Decimal(0))
+
+
+def _scaled(is_rows: bool, start: Decimal | None, end: Decimal | None) -> Frame:
+    """The frame in whole numbers."""
+    scale = max((0, *(-int(b.as_tuple().exponent) for b in (start, end) if b is not None)))
+    first, last = (None if b is None else int(b.scaleb(scale)) for b in (start, end))
+    return Frame(is_rows, first, last, scale)
 
 
 _CURRENT = ("CURRENT ROW", "CURRENT_ROW")
 _NUMBERS = frozenset({Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT})
+_ANY_NUMBERS = _NUMBERS | {Root.DECIMAL, Root.FLOAT, Root.DOUBLE}
 _TIMES = frozenset({Root.INTERVAL_DAY_TIME})
 
 
 def _distances(kinds: Sequence[DataType]) -> frozenset[Root]:
     """The types of the distance of two values of the order; none where it has none."""
-    if len(kinds) == 1 and (kinds[0].root in _NUMBERS or kinds[0].root in (Root.FLOAT, Root.DOUBLE)):
-        return _NUMBERS
-    return _TIMES if len(kinds) == 1 and kinds[0].is_timestamp else frozenset()
+    if len(kinds) == 1 and kinds[0].root in _ANY_NUMBERS:
+        return _ANY_NUMBERS
+    return _TIMES if len(kinds) == 1 and (kinds[0].is_timestamp or kinds[0].root is Root.DATE) else frozenset()
 
 
-def _bound(node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind) -> int | None:
+def _bound(node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind) -> Decimal | None:
     """How far a frame reaches at its start or end, to the side where that usually is; negative: to the other side."""
     end, usual = which
     found, side = node.args.get(end), node.args.get(f"{end}_side")
     if found in _CURRENT:
-        return 0
+        return Decimal(0)
     if found == "UNBOUNDED":
         return None
     assert isinstance(found, exp.Expression)
     if not roots:
-        detail = "it takes one column of whole or floating numbers, TIMESTAMP or TIMESTAMP_LTZ"
+        detail = "it takes one column of numbers, DATE, TIMESTAMP or TIMESTAMP_LTZ"
         raise UnsupportedError(
             "RANGE by a distance in this order is not supported", detail=detail, position=position_of(node)
         )
     value = folded(bind(found))
-    wanted = value.type.root in roots
-    if not isinstance(value, Literal) or not isinstance(value.value, int) or not wanted or value.value < 0:
-        what = "an interval of days to seconds" if roots is _TIMES else "a number of rows"
+    given = value.value if isinstance(value, Literal) and value.type.root in roots else None
+    if not isinstance(given, int | float | Decimal) or given < 0:
+        what = "an interval of days to seconds" if roots is _TIMES else "a number" + " of rows" * (roots is _NUMBERS)
         begin = "begin" if end == "start" else "end"
         raise PlanError(f"the frame must {begin} {what} before the current row", position=position_of(node))
-    return value.value if side == usual else -value.value
+    return Decimal(str(given)) if side == usual else -Decimal(str(given))
 
 
 def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:

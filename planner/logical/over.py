@@ -15,19 +15,21 @@ from planner.logical.ranks import SortKey
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows that an OVER call sees: from `preceding` rows (ROWS) or so much in the order (RANGE; ms of time) before the
-    current one to `following` behind it. None: all there are on that side; negative: on the other side. Streams see
-    nothing of what follows."""
+    """The rows that an OVER call sees: from `preceding` rows (ROWS) or so much in the order (RANGE; ms of time, or units of
+    10 to the power of -`scale`) before the current one to `following` behind it. None: all there are on that side;
+    negative: on the other side. Streams see nothing of what follows."""
 
     is_rows: bool = False
     preceding: int | None = None
     following: int | None = 0
+    scale: int = 0
 
     def __str__(self) -> str:
         start = "UNBOUNDED" if self.preceding is None else str(self.preceding)
         end = "UNBOUNDED" if self.following is None else str(self.following)
         to = "" if self.following == 0 else f" TO {end} FOLLOWING"
-        return f"{'ROWS' if self.is_rows else 'RANGE'} {start} PRECEDING{to}"
+        units = f" IN UNITS OF 1E-{self.scale}" if self.scale else ""
+        return f"{'ROWS' if self.is_rows else 'RANGE'} {start} PRECEDING{to}{units}"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +26,11 @@ from sqlengine.operators.frames import (
     share,
 )
 from sqlengine.operators.ordering import codes
-from sqlengine.state.columns import IntArray, milliseconds, validity
+from sqlengine.state.columns import BoolArray, IntArray, milliseconds, validity
 from sqlengine.state.rows import RowsTable
+
+# Whole or floating numbers, or Decimal objects.
+NumberArray = np.ndarray[tuple[int], np.dtype[np.int64 | np.float32 | np.float64 | np.object_]]
 
 
 class OverAtEndOperator:
@@ -83,7 +88,8 @@ class OverAtEndOperator:
 
     def _ranges(self, rows: Ordered, key: pa.Array) -> tuple[IntArray, IntArray]:
         """Frames by the distance of values; rows whose value is NULL see each other."""
-        values, valid = _numbers(key)
+        scale = self._node.frame.scale
+        values, valid = _numbers(key, scale)
         values = -values if self._node.order[0].descending else values
         frame, ends = self._node.frame, last_rows(rows)
         low, high = rows.first_peer.copy(), rows.last_peer.copy()
@@ -91,17 +97,30 @@ class OverAtEndOperator:
             some = start + np.flatnonzero(valid[start : ends[start] + 1])
             if len(some):
                 part, first = values[some], int(some[0])
-                low[some] = first + np.searchsorted(part, part - (frame.preceding or 0), "left")
-                high[some] = first + np.searchsorted(part, part + (frame.following or 0), "right") - 1
+                low[some] = first + _places(part, -(frame.preceding or 0), scale, bisect_left)
+                high[some] = first + _places(part, frame.following or 0, scale, bisect_right) - 1
         return rows.partition if frame.preceding is None else low, ends if frame.following is None else high
 
 
-def _numbers(column: pa.Array) -> tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Values as numbers, times in ms, and which of them are not NULL."""
-    if pa.types.is_temporal(column.type):
-        return milliseconds(column)
-    valid = validity(column)
-    return cast(IntArray, column.fill_null(0).to_numpy(zero_copy_only=False)), valid
+def _numbers(column: pa.Array, scale: int) -> tuple[NumberArray, BoolArray]:
+    """Values as numbers (times in ms; whole ones and DECIMAL in units of 10 to the power of -`scale`, as long as they need
+    be), and which of them are not NULL."""
+    kind, valid = column.type, validity(column)
+    if pa.types.is_temporal(kind):
+        return milliseconds(column.cast(pa.timestamp("ms")) if pa.types.is_date(kind) else column)
+    if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and not scale):
+        return column.fill_null(0).to_numpy(zero_copy_only=False), valid
+    return np.array([Decimal(v or 0).scaleb(scale) for v in column.to_pylist()], object), valid
+
+
+def _places(values: NumberArray, distance: int, scale: int, find: Callable[..., int]) -> IntArray:
+    """Where in the ordered `values` stands what is so far behind each of them, found by `bisect_left` or `bisect_right`.
+    Of floating numbers the differences are compared, which are rounded otherwise than the sums."""
+    by = distance / 10**scale if values.dtype.kind == "f" else distance
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return np.searchsorted(values, values + by, "left" if find is bisect_left else "right")
+    limit = np.float64(by)
+    return np.array([find(values, limit, key=lambda v, current=current: v - current) for current in values])
 
 
 def _in_order_of_arrival(groups: IntArray) -> IntArray:

@@ -42,10 +42,15 @@ def batch_of(told: Sequence[Change], watermark: int = 0) -> Batch:
 
 
 def run(
-    make: Callable[[], Operator], told: Sequence[Change], most: int, restart: int | None = None, last: int = 0
+    make: Callable[[], Operator],
+    told: Sequence[Change],
+    most: int,
+    restart: int | None = None,
+    last: int = 0,
+    width: int = 3,
 ) -> list[Change]:
-    """All that the operator says; before batch `restart` another one takes its state over. A tick with the watermark
-    `last` ends the stream."""
+    """The first `width` columns of all that the operator says; before batch `restart` another one takes its state
+    over. A tick with the watermark `last` ends the stream."""
     memory, operator = TaskContext(), make()
     operator.open(memory)
     batches = [batch_of(told[i : i + most]) for i in range(0, len(told), most)]
@@ -57,7 +62,7 @@ def run(
         for port, out in operator.process(0, batch):
             assert port != ERROR_PORT or out.num_rows
             kinds = [0] * out.num_rows if out.kinds is None else out.kinds.tolist()
-            columns = [c.to_pylist() for c in out.columns[:3]]
+            columns = [c.to_pylist() for c in out.columns[:width]]
             found += [] if port == ERROR_PORT else zip(kinds, zip(*columns, strict=True), strict=True)
     return found
 

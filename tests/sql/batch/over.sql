@@ -49,7 +49,7 @@ SELECT id, FIRST_VALUE(item) OVER (ORDER BY amount DESC, id) AS f, LAST_VALUE(it
 SELECT item, s, RANK() OVER (ORDER BY s DESC) AS r FROM (SELECT item, SUM(amount) AS s FROM o GROUP BY item);
 -- rowsort
 SELECT id, r FROM (SELECT id, RANK() OVER (PARTITION BY item ORDER BY amount) AS r FROM o) WHERE r <= 1;
--- differs: Flink measures distances of DECIMAL, too
+-- rowsort
 SELECT id, COUNT(*) OVER (ORDER BY price RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS n FROM o;
 SELECT id, COUNT(*) OVER (ORDER BY item RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS n FROM o;
 SELECT id, NTILE(0) OVER (ORDER BY id) AS n FROM o;
