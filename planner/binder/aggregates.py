@@ -121,7 +121,7 @@ class Grouping:
                         below, keys, calls, (start, end, time), self.legacy, self.context
                     )
                 window_groups.check_told_once(self.context)
-                return window_groups.aggregated(below, keys, calls, (start, end, time))
+                return window_groups.aggregated(below, keys, calls, (start, end, time), self.context.batch)
             except PlanError as error:
                 raise error.at(self.position) from None
         return GroupAggregate(below, keys, calls)

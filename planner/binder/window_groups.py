@@ -163,10 +163,14 @@ def _session_keys(plan: LogicalPlan) -> frozenset[str] | None:
 
 
 def aggregated(
-    below: LogicalPlan, keys: tuple[str, ...], calls: tuple[AggregateCall, ...], names: tuple[str, str, str]
+    below: LogicalPlan,
+    keys: tuple[str, ...],
+    calls: tuple[AggregateCall, ...],
+    names: tuple[str, str, str],
+    batch: bool,
 ) -> LogicalPlan:
     """The aggregate over rows that carry the window columns `names`. Where nothing below it asks for the bounds of a row's
-    window, rows go into slices, and sessions are made where they are aggregated."""
+    window, rows go into slices, and sessions are made where they are aggregated. `batch`: HOP may be of any size."""
     read = {*keys, *(c for call in calls for c in call.columns)}
     assign = None if read & set(names) else _assignment(below, frozenset(names))
     if isinstance(assign, SessionAssign):
@@ -175,13 +179,12 @@ def aggregated(
         return WindowAggregate(plan, keys, calls, names, session=session)
     if assign is None or not isinstance(assign.window, Hop | Cumulate):
         return WindowAggregate(below, keys, calls, names)
-    check_slices(assign.window)
-    if assign.window.slice_ms == assign.window.size_ms:
+    if _is_uneven(assign.window, batch) or assign.window.slice_ms == assign.window.size_ms:
         return WindowAggregate(below, keys, calls, names)
     return WindowAggregate(_sliced(below), keys, calls, names, shared=assign.window)
 
 
-def distinct(plan: LogicalPlan) -> LogicalPlan:
+def distinct(plan: LogicalPlan, batch: bool) -> LogicalPlan:
     """The plan's rows, equal ones once: window by window where they carry the start and end of one."""
     columns = [pool.column(c.name, c.type) for c in plan.schema]
     roles = {c.name: role_of(plan, c.name) for c in columns}
@@ -192,18 +195,22 @@ def distinct(plan: LogicalPlan) -> LogicalPlan:
     names = (named[0], named[1], named.get(2, time))
     keys = tuple(name for name, role in roles.items() if role is None)
     items = tuple((n, pool.column(n, below.schema.type(n))) for n in (*keys, *names))
-    made = aggregated(Project(below, items), keys, (), names)
+    made = aggregated(Project(below, items), keys, (), names, batch)
     sources = {name: name if role is None else names[role] for name, role in roles.items()}
     return Project(made, tuple((n, pool.column(s, made.schema.type(s))) for n, s in sources.items()))
 
 
-def check_slices(window: Window) -> None:
-    if isinstance(window, Hop) and window.size_ms % window.slide_ms:
+def _is_uneven(window: Window, batch: bool) -> bool:
+    """Whether windows of HOP end between the beginnings of others; PlanError if they do over a stream."""
+    if not isinstance(window, Hop) or not window.size_ms % window.slide_ms:
+        return False
+    if not batch:
         raise PlanError(
             f"aggregates over HOP need a size that is a multiple of the slide, but {window.size_ms} ms is none of "
             f"{window.slide_ms} ms",
             hint="GROUP BY HOP(ts, slide, size) takes any",
         )
+    return True
 
 
 def _assignment(plan: LogicalPlan, names: frozenset[str]) -> WindowAssign | SessionAssign | None:
