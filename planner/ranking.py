@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from parser.errors import PlanError, UnsupportedError
+from parser.types import Root
 from planner.logical import Filter, LogicalPlan, Over, OverCall, Project, Rank
 from planner.passes.constant_folding import folded
 from planner.rewrite import conjunction, conjuncts, transform
@@ -25,6 +26,7 @@ from udf.aggregates import is_aggregate
 P = TypeVar("P", bound=LogicalPlan)
 
 _MOST = 2**31 - 1
+_WHOLE = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
@@ -92,7 +94,7 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
         else:
             bounds = narrowed
     if bounds.end == _MOST:
-        return node
+        return _with_varying_end(node, column, over, chain)
     call = over.calls[0]
     if call.function != "ROW_NUMBER":
         hint = "use ROW_NUMBER()"
@@ -104,9 +106,51 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
             Rank(_by_number(over.input), over.partition, over.order, start, max(bounds.end, start - 1), call.name)
         )
     )
+    return _put_back(node, plan, rest, chain)
+
+
+def _put_back(node: Filter, plan: LogicalPlan, rest: list[Scalar], chain: list[LogicalPlan]) -> LogicalPlan:
+    """The ranks below what lay above the OVER, and the conditions that say nothing of them."""
     for above in reversed(chain):
         plan = above.with_inputs((plan,))
     return replace(node, input=plan, predicate=conjunction(rest)) if rest else plan
+
+
+def _with_varying_end(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) -> LogicalPlan:
+    """Ranks up to a column of the input, where no number bounds them, too; not within windows, as in Flink."""
+    parts = conjuncts(node.predicate)
+    found = [(p, e) for p in parts if (e := _varying_end(_positive(p), column)) is not None]
+    bounded = any(_narrowed(_Bounds(), _positive(p), column) is not None for p in parts)
+    source = _below(chain, found[0][1][0]) if len(found) == 1 and not bounded else None
+    plan = Rank(_by_number(over.input), over.partition, over.order, 1, _MOST, over.calls[0].name)
+    windowed = type(of_windows(plan)) is not Rank
+    if source not in over.input.schema.names or windowed or over.calls[0].function != "ROW_NUMBER":
+        return node
+    ((condition, (_, cut)),) = found
+    plan = replace(plan, end_column=source, end_cut=cut)
+    return _put_back(node, plan, [p for p in parts if p is not condition], chain)
+
+
+def _varying_end(part: Scalar, column: str) -> tuple[str, int] | None:
+    """The column of whole numbers up to which the ranks are wanted, and how many fewer."""
+    if not isinstance(part, Call) or part.function not in ("<", "<=", ">", ">="):
+        return None
+    left, right = part.args if part.function in ("<", "<=") else reversed(part.args)
+    while isinstance(right, Call) and right.function == "CAST" and right.type.root in _WHOLE:
+        (right,) = right.args
+    if not _is(left, column) or not isinstance(right, ColumnRef) or right.type.root not in _WHOLE:
+        return None
+    return right.name, int(len(part.function) == 1)
+
+
+def _below(chain: list[LogicalPlan], column: str) -> str | None:
+    """What the column is called below a chain of projections and filters; None where it is made in it."""
+    for node in chain:
+        item = dict(node.items).get(column) if isinstance(node, Project) else None
+        if isinstance(node, Project) and not isinstance(item, ColumnRef):
+            return None
+        column = item.name if isinstance(item, ColumnRef) else column
+    return column
 
 
 def _positive(part: Scalar) -> Scalar:
@@ -213,9 +257,9 @@ def _check_over(node: Over) -> None:
     if len(node.order) > 1 and any(_is_time(node, k.column) for k in node.order):
         raise PlanError("OVER may be ordered by one time attribute alone", position=node.position)
     lags = [c for c in node.calls if c.function == "LAG"]
-    if node.frame.preceding is not None or any(len(c.arguments) > 1 or not c.constants for c in lags):
+    if node.frame.preceding is not None or any(not c.constants for c in lags):
         raise UnsupportedError(
-            "a bounded frame, or LAG with a default or varying offset, needs an order by a time attribute",
+            "a bounded frame, or LAG with a varying offset, needs an order by a time attribute",
             detail=f"it is ordered by {', '.join(map(str, node.order))}",
             position=node.position,
         )

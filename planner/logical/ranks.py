@@ -31,6 +31,9 @@ class Rank(OneInput, Stateful):
     that are equal in it in the order of their arrival. `rank_name` is the column with the rank behind the input's columns;
     None where nobody reads it, unless it `keeps_name`: then rows are told by their rank though nobody reads that.
 
+    With `end_column` a partition has as many ranks as the first of its rows, in order of arrival, says there, less
+    `end_cut`: none for NULL.
+
     Where the order is one time attribute, only the first row is wanted and rows only come, it is *deduplication*: of rows
     with the same time the first counts, and descending the last."""
 
@@ -42,6 +45,8 @@ class Rank(OneInput, Stateful):
     end: int
     rank_name: str | None = None
     keeps_name: bool = False
+    end_column: str | None = None
+    end_cut: int = 0
 
     @cached_property
     def schema(self) -> Schema:
@@ -53,18 +58,24 @@ class Rank(OneInput, Stateful):
         by = f" of each {', '.join(self.partition)}" if self.partition else ""
         order = f" by {', '.join(map(str, self.order))}" if self.order else ""
         rank = f" AS {self.rank_name}" if self.rank_name else ""
-        return f"{self.start} to {self.end}{by}{order}{rank}"
+        return f"{self.start} to {self._last}{by}{order}{rank}"
+
+    @property
+    def _last(self) -> str:
+        cut = f" - {self.end_cut}" if self.end_cut else ""
+        return str(self.end) if self.end_column is None else f"{self.end_column}{cut}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (*self.partition, "|", *map(str, self.order), "|", str(self.start), str(self.end), str(self.rank_name))
+        return (*self.partition, "|", *map(str, self.order), "|", str(self.start), self._last, str(self.rank_name))
 
     def pruned(self, wanted: Names) -> Self:
         return self if self.keeps_name or self.rank_name in wanted else replace(self, rank_name=None)
 
     def reads(self, outputs: Names, port: int) -> Names:
         keys = {*self.partition, *self.row_key, *(k.column for k in self.order)}
-        return (outputs - {self.rank_name or ""}) | keys
+        ends = set() if self.end_column is None else {self.end_column}
+        return (outputs - {self.rank_name or ""}) | keys | ends
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.partition
@@ -100,7 +111,7 @@ class Rank(OneInput, Stateful):
         behind the last wanted rank then comes back by its own update. () elsewhere."""
         keys, moved = keys_within(self.input.upsert_keys, frozenset(self.partition)), self.input.movement
         updates = self.input.changes == Changes.UPDATES and self.input.after_only
-        if not updates or not keys or not moved or not self.order:
+        if not updates or not keys or not moved or not self.order or self.end_column is not None:
             return ()
         if not all(moved.get(k.column) in (0, 1 if k.descending else -1) for k in self.order):
             return ()

@@ -18,7 +18,7 @@ from sqlengine.state.table import KeyedTable
 
 POSITION_FORMAT = 3
 # What operators keep in their tables: raised by one with every change of it (`tests/state/test_layouts.py` tells when).
-LAYOUT = 5
+LAYOUT = 6
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class Folds:
             if bound is None:
                 columns.append(pa.array(numbers[call.function]).cast(call.type.arrow))
                 continue
-            values = rows.columns[call.arguments[0]] if call.arguments else None
+            values = _values([rows.columns[a] for a in call.arguments])
             columns.append(_folded(call, bound, next(held), rows.of, place, values))
         return columns
 
@@ -166,8 +166,15 @@ class Folds:
 def _bound(call: OverCall) -> Aggregate | None:
     """None for those that are numbers of rows."""
     if call.function == "LAG":
-        return Lag(call.type, call.constants[0])
+        return Lag(call.type, call.constants[0], has_default=len(call.arguments) > 1)
     return None if call.function in NUMBERING else bound_of(call)
+
+
+def _values(columns: list[pa.Array]) -> pa.Array | None:
+    """What a call is given: its argument, several as one ROW."""
+    if len(columns) < 2:
+        return columns[0] if columns else None
+    return pa.StructArray.from_arrays(columns, [str(i) for i in range(len(columns))])
 
 
 def _grows(bound: Aggregate | None) -> bool:

@@ -27,6 +27,7 @@ from sqlengine.operators.over_compared import Change, Compared
 from sqlengine.operators.over_folds import Folds
 from sqlengine.operators.over_runs import OverRuns
 from sqlengine.state.columns import BoolArray
+from sqlengine.state.equal_rows import EqualRows
 from sqlengine.state.rows import COUNT, RowsTable
 
 
@@ -47,7 +48,9 @@ class OverSortedOperator:
         identity, values = (nothing, rest) if self._grows else (rest, nothing)
         key = schema.select(self._node.partition)
         by = sorting(self._node.order)
-        self._rows = RowsTable(context, "rows", key, identity, values, self._node.partition, by)
+        # Where no key tells rows apart, equal ones are several, each with the place at which it came.
+        form = EqualRows if self._node.input.changes and not self._node.input.upsert_keys else RowsTable
+        self._rows = form(context, "rows", key, identity, values, self._node.partition, by)
         self._runs = OverRuns(self._rows, Folds(self._node.calls, by_peers=not self._node.frame.is_rows))
 
     def process(self, port: int, batch: Batch) -> Output:

@@ -10,12 +10,14 @@ import pyarrow as pa
 from parser.types import Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context
+from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, first_seen, takes_back
 from sqlengine.operators.ordering import codes_of, order, sort_keys, sorting
+from sqlengine.operators.rank_ends import RankEnds
 from sqlengine.operators.ranking import NUMBER, Ranking, Told, only
 from sqlengine.state.columns import BoolArray
-from sqlengine.state.rows import COUNT
+from sqlengine.state.equal_rows import EqualRows
+from sqlengine.state.rows import COUNT, RowsTable
 
 # What rows of a partition are told apart by that have no other columns: nothing, they are all equal.
 _SAME = Schema((Column("#same", NUMBER),))
@@ -42,44 +44,55 @@ class RankOperator(Ranking):
         schema = self._node.input.schema
         rest, nothing = schema.select(self._rest), Schema(())
         identity, values = (nothing, rest) if self._grows else (rest if self._rest else _SAME, nothing)
-        self._rows = self._table(context, identity, values, sorting(self._keys, self._last_first))
+        # Where no key tells rows apart, equal ones are several, each with the place at which it came.
+        form = EqualRows if self._node.input.changes and not self._node.input.upsert_keys else RowsTable
+        self._rows = self._table(context, identity, values, sorting(self._keys, self._last_first), form)
+        self._ends = RankEnds(context, self._node)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        self._ends.forget(batch.proctime)
+        return super().process(port, batch)
 
     def _change(self, batch: Batch) -> Batch | None:
+        ends = self._ends.of(batch)
         if self._grows:
-            batch = self._contenders(batch)
+            rows = self._contenders(batch, ends)
+            batch, ends = only(batch, rows), ends[rows]
         key = [batch.column(n) for n in self._node.partition]
-        known = self._rows.groups(key, batch.num_rows)
-        end = self._node.end
-        before = {g: self._rows.first(g, end) for g in np.unique(known[known >= 0]).tolist()}
+        known = dict(zip(self._rows.groups(key, batch.num_rows).tolist(), ends.tolist(), strict=True))
+        before = {g: self._rows.first(g, end) for g, end in known.items() if g >= 0}
         gone = self._apply(batch, key)
         groups = self._rows.groups(key, batch.num_rows)
+        end_of = dict(zip(groups.tolist(), ends.tolist(), strict=True))
         touched = first_seen(groups[groups >= 0]).tolist()
-        told = [t for g in touched for t in self._difference(before.get(g, []), self._rows.first(g, end))]
+        told = [t for g in touched for t in self._difference(before.get(g, []), self._rows.first(g, end_of[g]))]
         result = self._tell(batch, told) if told else None
-        self._rows.drop(gone if not self._grows else self._beyond(touched))
+        self._rows.drop(gone if not self._grows else self._beyond(touched, end_of))
         return result
 
-    def _contenders(self, batch: Batch) -> Batch:
-        """Without the rows before which their partition has enough, in the state or in the batch itself."""
-        if batch.num_rows > self._node.end:
-            rows = np.arange(batch.num_rows)
+    def _contenders(self, batch: Batch, ends: IntArray) -> IntArray:
+        """All rows but those before which their partition has enough, in the state or in the batch itself."""
+        rows = np.arange(batch.num_rows)
+        if batch.num_rows > ends.min(initial=0):
             partition = codes_of([batch.column(n) for n in self._node.partition], batch.num_rows)
             columns = [batch.column(k.column) for k in self._keys]
             at = order(self._keys, columns, partition, -rows if self._last_first else rows)
             starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
             place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
-            batch = only(batch, np.sort(at[place < self._node.end]))
+            rows = np.sort(at[place < ends[at]])
+            batch, ends = only(batch, rows), ends[rows]
         groups = self._rows.groups([batch.column(n) for n in self._node.partition], batch.num_rows)
-        last = self._node.end - 1
         keys = sort_keys(self._keys, [batch.column(k.column) for k in self._keys], batch.num_rows)
-        enters = [
-            g < 0 or self._rows.size(g) <= last or key < (worst := self._rows.key_at(g, last)) or self._ties(key, worst)
-            for g, key in zip(groups.tolist(), keys, strict=True)
-        ]
-        return only(batch, np.flatnonzero(enters))
+        enters = [self._enters(*row) for row in zip(groups.tolist(), keys, ends.tolist(), strict=True)]
+        found: IntArray = rows[np.array(enters, np.bool_)]
+        return found
 
-    def _ties(self, key: bytes, other: bytes) -> bool:
-        return self._last_first and key == other
+    def _enters(self, group: int, key: bytes, end: int) -> bool:
+        """Whether a row has its place among the first `end` of its group."""
+        if group < 0 or self._rows.size(group) < end:
+            return True
+        worst = self._rows.key_at(group, end - 1)
+        return key < worst or (self._last_first and key == worst)
 
     def _apply(self, batch: Batch, key: list[pa.Array]) -> IntArray:
         """Takes the rows into the state; the slots of those that are there no more, which still hold them."""
@@ -101,8 +114,8 @@ class RankOperator(Ranking):
         return gone
 
     def _difference(self, before: list[int], after: list[int]) -> list[Told]:
-        first, last = self._node.start - 1, self._node.end
-        old, new = before[first:last], after[first:last]
+        first = self._node.start - 1
+        old, new = before[first:], after[first:]
         if old == new:
             return []
         if self._node.by_rank:
@@ -127,9 +140,9 @@ class RankOperator(Ranking):
         slots = np.fromiter((t[0] for t in told), np.int64, len(told))
         return self._result(batch, self._rows.arrays(self._names, slots), told)
 
-    def _beyond(self, groups: list[int]) -> IntArray:
+    def _beyond(self, groups: list[int], end_of: dict[int, int]) -> IntArray:
         """Rows behind the last wanted rank, which no row that comes can bring back."""
-        return np.array([s for g in groups for s in self._rows.beyond(g, self._node.end)], np.int64)
+        return np.array([s for g in groups for s in self._rows.beyond(g, end_of[g])], np.int64)
 
 
 def _chosen(columns: list[pa.Array], rows: BoolArray) -> list[pa.Array]:

@@ -45,12 +45,14 @@ class Ranking:
         """What the rows change; None for nothing."""
         raise NotImplementedError
 
-    def _table(self, context: Context, identity: Schema, values: Schema, by: Sorting) -> RowsTable:
+    def _table(
+        self, context: Context, identity: Schema, values: Schema, by: Sorting, form: type[RowsTable] = RowsTable
+    ) -> RowsTable:
         """The state: rows by partition, told apart by `identity`."""
         if self._node.ttl_ms:
             values = Schema((Column(TOUCHED, NUMBER), *values))
         key = self._node.input.schema.select(self._node.partition)
-        return RowsTable(context, "rows", key, identity, values, self._node.partition, by)
+        return form(context, "rows", key, identity, values, self._node.partition, by)
 
     def _put(
         self,

@@ -25,7 +25,7 @@ COUNT = "#count"
 # Tells rows apart that nothing else does: the number of their arrival.
 ARRIVAL = "#arrival"
 
-_COUNTED = BIGINT.with_nullable(False)
+COUNTED = BIGINT.with_nullable(False)
 
 # What the rows of a key are sorted by: the value of a column, then the number of their arrival.
 _Rank: TypeAlias = tuple[object, int]
@@ -74,8 +74,8 @@ class RowsTable:
     ) -> None:
         self.key = key
         self._numbered = not identity.names
-        self.identity = Schema((Column(ARRIVAL, _COUNTED),)) if self._numbered else identity
-        counted = Schema((Column(COUNT, _COUNTED), *values))
+        self.identity = Schema((Column(ARRIVAL, COUNTED),)) if self._numbered else identity
+        counted = Schema((Column(COUNT, COUNTED), *values))
         self.table = context.table(name, Schema((*key, *self.identity)), counted, exchange)
         self._order_by = order_by
         self._load()
@@ -100,7 +100,7 @@ class RowsTable:
         self.table.mark(np.unique(slots))
         fresh = slots[is_new]
         if len(fresh):
-            self._enter(fresh)
+            self.enter(fresh)
         return slots, is_new
 
     def take(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:
@@ -119,6 +119,11 @@ class RowsTable:
 
     def drop(self, slots: IntArray) -> None:
         """Removes rows, each named once."""
+        self.leave(slots)
+        self.table.remove(slots)
+
+    def leave(self, slots: IntArray) -> None:
+        """Takes rows out of the index; they are still in the table."""
         empty: list[int] = []
         for slot, group in zip(slots.tolist(), self._group_of[slots].tolist(), strict=True):
             members = self._members[group]
@@ -130,7 +135,6 @@ class RowsTable:
                 self._first[group] = members[0]
         if empty:
             self._forget(np.array(empty))
-        self.table.remove(slots)
 
     def clear(self) -> None:
         """Removes all rows."""
@@ -153,6 +157,10 @@ class RowsTable:
     def slots(self, group: int) -> IntArray:
         """The slots of a key's rows, in order."""
         return np.array(self._members[group], np.int64)
+
+    def each(self, group: int) -> Iterator[int]:
+        """The slots of a key's rows, in order, for as long as none comes or goes."""
+        return iter(self._members[group])
 
     def first(self, group: int, count: int) -> list[int]:
         """The slots of a key's first rows in order, one as often as the row is there, `count` at most."""
@@ -267,9 +275,9 @@ class RowsTable:
         live = self.table.live()
         self._next = 1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
         if len(live):
-            self._enter(self.table.in_order(live))
+            self.enter(self.table.in_order(live))
 
-    def _enter(self, slots: IntArray) -> None:
+    def enter(self, slots: IntArray) -> None:
         """Puts rows into the index, in order of arrival."""
         columns = self._columns([self._array(n, slots) for n in self.key.names])
         hashes = hash_rows(columns, len(slots))

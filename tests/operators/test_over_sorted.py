@@ -35,6 +35,8 @@ CALLS = {
     "SUM": OverCall("s", "SUM", ("v",), INT, INT),
     "MAX": OverCall("m", "MAX", ("v",), INT, INT),
     "DISTINCT": OverCall("u", "COUNT DISTINCT", ("v",), NUMBER, INT),
+    "LAG": OverCall("l", "LAG", ("v",), INT, INT, (1,)),
+    "LAG_OR": OverCall("b", "LAG", ("v", "id"), INT, INT, (2,)),
 }
 
 
@@ -62,6 +64,9 @@ def value(name: str, held: Sequence[Row], at: int, rows: bool) -> int | None:
             return first + 1
         case "DENSE_RANK":
             return len(set(order[: at + 1]))
+        case "LAG" | "LAG_OR":
+            last, back = (at if rows else end - 1), (1 if name == "LAG" else 2)
+            return held[last - back][3] if last >= back else held[last][0] if name == "LAG_OR" else None
         case "COUNT":
             return len(seen)
         case "DISTINCT":
@@ -92,7 +97,7 @@ STEPS = st.lists(st.tuples(st.booleans(), ROWS, st.integers(0, 40)), min_size=1,
 def test_the_rows_are_those_of_the_model(
     steps: Sequence[tuple[bool, Row, int]], names: Sequence[str], rows: bool, size: int, retracts: bool
 ) -> None:
-    """Equal rows stand together where they can be taken back, each with a value of its own."""
+    """Equal rows each stand where they came, with a value of their own; the first of them goes first."""
     operator = OverSortedOperator(node(names, rows, Changes.ALL if retracts else Changes.NONE))
     memory = TaskContext()
     held: list[Row] = []
@@ -105,13 +110,13 @@ def test_the_rows_are_those_of_the_model(
             come: list[Row] = []
             for goes, row, which in steps[start : start + size]:
                 if goes and retracts and held:
-                    changes.append((3, held.pop(which % len(held))))
+                    gone = held[which % len(held)]
+                    changes.append((3, gone))
+                    held.remove(gone)
                 else:
                     changes.append((0, row))
                     come.append(row)
-            for row in come:  # next to its equals, else behind those that are equal in the order
-                at = next((i for i, r in enumerate(held) if r == row), len(held)) if retracts else len(held)
-                held.insert(at, row)
+            held += come
             for _, made in operator.process(0, batch_of(changes)):
                 for op, told in rows_of(made):
                     left[tuple(told)] += -1 if op in ("-U", "-D") else 1

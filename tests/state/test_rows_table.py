@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser.types import BIGINT, INT, STRING, Schema
-from sqlengine.state.rows import COUNT, RowsTable
+from sqlengine.state.equal_rows import EqualRows
+from sqlengine.state.rows import COUNT, RowsTable, Sorting
 from sqlengine.state.table import KeyedTable
 
 KEY = Schema.of(k=STRING)
@@ -89,3 +90,44 @@ def test_rows_of_a_key_are_in_order_of_the_column_then_of_arrival(rows: list[tup
         for _, n in sorted((t, n) for n, (x, t) in enumerate(rows) if x == k)
     ]
     assert list(zip(found.tolist(), table.arrays(["v"], slots)[0].to_pylist(), strict=True)) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps, st.booleans())
+def test_equal_rows_each_keep_their_place_and_the_first_goes_first(
+    steps: list[tuple[bool, str | None, int | None]], restart: bool
+) -> None:
+    """In the order of half their value, so that others come between equal ones."""
+    order = Sorting(("v",), lambda columns, n: [bytes([(v or 0) // 2]) for v in columns[0].to_pylist()])
+    held = OneTable()
+    table = EqualRows(held, "rows", KEY, ROW, EXTRA, ("k",), order)
+    model: dict[str | None, list[int | None]] = {k: [] for k in ("a", "b", "", None)}
+    for number, (adds, key, value) in enumerate(steps):
+        if restart and number == len(steps) // 2:
+            held = OneTable()
+            copy = EqualRows(held, "rows", KEY, ROW, EXTRA, ("k",), order)
+            held.held["rows"].load(table.table.dump())
+            table = copy
+        k, v = arrays([(key, value)])
+        if adds:
+            table.put(k, v, [pa.array([7])], 1)
+            model[key].append(value)
+            model[key].sort(key=lambda v: (v or 0) // 2)
+        else:
+            slots = table.take(k, v, 1)
+            assert (slots[0] >= 0) == (value in model[key])
+            if slots[0] >= 0:
+                model[key].remove(value)
+                table.drop(slots)
+    for key, rows in model.items():
+        (at,) = table.groups([pa.array([key], pa.string())], 1).tolist()
+        assert (table.arrays(["v"], table.slots(at))[0].to_pylist() if at >= 0 else []) == rows
+
+
+def test_several_equal_rows_go_together() -> None:
+    table = EqualRows(OneTable(), "rows", KEY, ROW, EXTRA, ("k",))
+    k, v = arrays([("a", 1)] * 3)
+    slots, is_new = table.put(k, v, [pa.array([7] * 3)], 3)
+    assert is_new.all()
+    k, v = arrays([("a", 1)] * 4)
+    assert table.take(k, v, 4).tolist() == [*slots.tolist(), -1]

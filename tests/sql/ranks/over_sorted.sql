@@ -10,3 +10,7 @@ SELECT id, MAX(d) OVER (PARTITION BY g ORDER BY i) AS m, FIRST_VALUE(id) OVER (P
 SELECT id, LAG(i) OVER (PARTITION BY g ORDER BY id) AS a, LAG(s, 2) OVER (PARTITION BY g ORDER BY id) AS b, LAG(d, 0) OVER (PARTITION BY g ORDER BY id) AS c FROM r;
 SELECT id, i - LAG(i) OVER (ORDER BY id) AS diff, SUM(i) OVER (ORDER BY id) AS s FROM r;
 SELECT diff, COUNT(*) AS n FROM (SELECT i - LAG(i) OVER (ORDER BY id) AS diff FROM r) GROUP BY diff;
+SELECT id, LAG(i, 1, -1) OVER (PARTITION BY g ORDER BY id) AS a, LAG(s, 2, g) OVER (PARTITION BY g ORDER BY id) AS b FROM r;
+SELECT id, LAG(i, 1, id) OVER (ORDER BY id) AS a, SUM(i) OVER (ORDER BY id) AS s FROM r;
+-- differs: in Flink a row may not come behind another in the order
+SELECT id, LAG(id, 1, 0) OVER (PARTITION BY g ORDER BY d) AS a FROM r;

@@ -1,0 +1,81 @@
+"""Keyed state: several rows per key, of which equal ones each have a place of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import Column, Schema
+from sqlengine.state.columns import BoolArray, IntArray
+from sqlengine.state.rows import ARRIVAL, COUNT, COUNTED, RowsTable, Sorting, Tables
+from sqlengine.state.table import KeyedTable
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Gives a table that is there."""
+
+    held: KeyedTable
+
+    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+        return self.held
+
+
+class EqualRows(RowsTable):
+    """A `RowsTable` whose rows are taken back by what they hold, `content`: of equal ones the first that came. Each keeps the
+    place in the order with which it came, where a `RowsTable` has one row with a count for them all."""
+
+    def __init__(
+        self,
+        context: Tables,
+        name: str,
+        key: Schema,
+        content: Schema,
+        values: Schema,
+        exchange: tuple[str, ...],
+        order_by: str | Sorting | None = None,
+    ) -> None:
+        self._content = content
+        super().__init__(context, name, key, Schema((*content, Column(ARRIVAL, COUNTED))), values, exchange, order_by)
+
+    def put(
+        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], values: Sequence[pa.Array], num_rows: int
+    ) -> tuple[IntArray, BoolArray]:
+        """Adds rows; all of them are new."""
+        self._check()
+        numbers = pa.array(np.arange(self._following, self._following + num_rows))
+        self._following += num_rows
+        slots, is_new = super().put(key, [*identity, numbers], values, num_rows)
+        self._alike.enter(slots)
+        return slots, is_new
+
+    def take(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:
+        """Takes rows back: the slot of each, -1 where no such row is left. They are there until `drop`."""
+        self._check()
+        counts = self.table.columns[COUNT]
+        copies: dict[int, Iterator[int]] = {}
+        slots = np.full(num_rows, -1)
+        for i, group in enumerate(self._alike.groups([*key, *identity], num_rows).tolist()):
+            if group < 0:
+                continue
+            if group not in copies:
+                copies[group] = (s for s in self._alike.each(group) if counts[s])
+            slots[i] = next(copies[group], -1)
+        taken = slots[slots >= 0]
+        counts[taken] = 0
+        self.table.mark(taken)
+        return slots
+
+    def leave(self, slots: IntArray) -> None:
+        super().leave(slots)
+        self._alike.leave(slots)
+
+    def _load(self) -> None:
+        super()._load()
+        live = self.table.live()
+        self._following = 1 + int(self.table.columns[ARRIVAL][live].max(initial=-1))
+        key = Schema((*self.key, *self._content))
+        self._alike = RowsTable(_Given(self.table), self.table.name, key, Schema(()), Schema(()), self.table.exchange)
