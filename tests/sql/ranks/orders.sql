@@ -33,6 +33,7 @@ SELECT g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DE
 SELECT g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS n FROM r) WHERE n <= 1 + 1;
 SELECT g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS n FROM r) WHERE n <= 0;
 SELECT g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS n FROM r) WHERE n < 1;
+-- differs: Flink takes a column for the last rank only where no computed column of the table stands below
 SELECT g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS n FROM r) WHERE n <= i;
 SELECT g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS n FROM r) WHERE n <> 1;
 SELECT g, id, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS n FROM r) WHERE n < 3 AND n > 5;
