@@ -19,6 +19,7 @@ from parser.types import Schema
 from planner.logical import AggregateCall, Filter, GroupAggregate, LogicalPlan, Project, Rank, WindowAggregate
 from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Scalar
+from planner.sums import made_of_sums
 
 # What these give for one row is its value. Flink counts even where there is one row only.
 _AVERAGES = ("AVG", "AVG DISTINCT")
@@ -70,16 +71,12 @@ def _of_one_row(call: AggregateCall, node: GroupAggregate) -> Scalar | None:
 
 
 def _without_averages_of_keys(node: LogicalPlan) -> LogicalPlan:
-    """-0.0 is then -0.0, where a sum begins with 0.0. Flink makes all averages and sums of others then, and only where
-    that leaves fewer of them; variances are always made so."""
+    """-0.0 is then -0.0, where a sum begins with 0.0. Flink makes all averages and sums of others then."""
     if not isinstance(node, GroupAggregate | WindowAggregate):
         return node
     calls = node.aggregates
     averages = {c.name for c in calls if c.function in _AVERAGES and _is_of_key(c, node.keys)}
-    if not averages or not (
-        any(c.function.startswith(("VAR", "STDDEV")) for c in calls)
-        or len(_made_of(calls, node)) < len({_identity(c) for c in calls})
-    ):
+    if not averages or not made_of_sums(calls, node.input.schema, node.keys):
         return node
     rest = replace(node, aggregates=tuple(c for c in calls if c.name not in averages))
     values = {c.name: _valued(c, str(c.argument), node.input.schema) for c in calls if c.name in averages}
@@ -96,22 +93,3 @@ def _valued(call: AggregateCall, column: str, below: Schema) -> Scalar:
 
 def _is_of_key(call: AggregateCall, keys: tuple[str, ...]) -> bool:
     return call.argument in keys and call.filter_column is None
-
-
-def _identity(call: AggregateCall) -> tuple[str, str | None, str | None]:
-    return call.function, call.argument, call.filter_column
-
-
-def _made_of(calls: tuple[AggregateCall, ...], node: GroupAggregate | WindowAggregate) -> set[tuple[str, ...]]:
-    """The calls of which Flink would make these."""
-    found: set[tuple[str, ...]] = set()
-    for call in calls:
-        name, argument, where = (str(part) for part in _identity(call))
-        word, *distinct = name.split()
-        if word in ("AVG", "MIN", "MAX") and _is_of_key(call, node.keys):
-            continue
-        if word in ("AVG", "SUM"):
-            found |= {(f"SUM0{distinct}", argument, where), (f"COUNT{distinct}", argument, where)}
-        else:
-            found.add((word + str(distinct), argument, where))
-    return found

@@ -9,14 +9,10 @@ GroupAggregate: AVG(i), SUM(i), COUNT(i)        GroupAggregate: AVG SUMMED(i), S
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
 
-from parser.types import Schema
 from planner.logical import AggregateCall, GroupAggregate, LogicalPlan, WindowAggregate
 from planner.rewrite import transform
-
-# Function, argument, filter: calls that agree in these are computed once.
-_Part: TypeAlias = tuple[str, str | None, str | None]
+from planner.sums import kind_of, made_of_sums
 
 
 def share_sums(plan: LogicalPlan) -> LogicalPlan:
@@ -27,39 +23,12 @@ def share_sums(plan: LogicalPlan) -> LogicalPlan:
 def _shared(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, GroupAggregate | WindowAggregate):
         return node
-    calls, below = node.aggregates, node.input.schema
-    kinds = {_kind(c) for c in calls}
-    if not kinds & {"AVG", "SUM"}:
-        return node
-    parts = {part for c in calls for part in _parts(c, below)}
-    varies = any(k.startswith(("VAR", "STDDEV")) for k in kinds)
-    if not varies and len(parts) >= len({_part(c.function, c, below) for c in calls}):
+    calls = node.aggregates
+    if not any(kind_of(c) in ("AVG", "SUM") for c in calls) or not made_of_sums(calls, node.input.schema):
         return node
     return replace(node, aggregates=tuple(_summed(c) for c in calls))
 
 
-def _kind(call: AggregateCall) -> str:
-    return call.function.partition(" ")[0]
-
-
-def _parts(call: AggregateCall, below: Schema) -> list[_Part]:
-    kind = _kind(call)
-    if kind not in ("AVG", "SUM"):
-        return [_part(call.function, call, below)]
-    total = _part(call.function.replace("AVG", "SUM"), call, below)
-    if kind == "SUM" and not call.type.nullable:
-        return [total]
-    return [total, _part(call.function.replace(kind, "COUNT"), call, below)]
-
-
-def _part(function: str, call: AggregateCall, below: Schema) -> _Part:
-    """COUNT of what is never NULL is COUNT(*)."""
-    argument = call.argument
-    if function == "COUNT" and argument is not None and not below.type(argument).nullable:
-        argument = None
-    return function, argument, call.filter_column
-
-
 def _summed(call: AggregateCall) -> AggregateCall:
-    kind = _kind(call)
+    kind = kind_of(call)
     return replace(call, function=call.function.replace(kind, f"{kind} SUMMED")) if kind in ("AVG", "SUM") else call
