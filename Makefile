@@ -44,7 +44,7 @@ $(SPARK): requirements/spark.txt $(SETUP)
 check: $(SETUP) ## style, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(SOURCES) $(wildcard benchmarks)
+	$(BIN)/mypy $(SOURCES) $(wildcard benchmarks tests)
 	$(BIN)/lint-imports
 
 format: $(SETUP) ## let ruff repair what it can

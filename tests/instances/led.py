@@ -88,7 +88,9 @@ class Led:
         stopping = self._stopping[name] = threading.Event()
         self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
         self._threads[name].start()
-        eventually(lambda: name in self.engine.fleet.graphs[graph].owned())
+        led = self.engine.fleet.graphs[graph]
+        assert isinstance(led, DividedGraph)
+        eventually(lambda: name in led.owned())
 
     def stop(self, name: str) -> None:
         self._stopping.pop(name).set()

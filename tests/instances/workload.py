@@ -42,7 +42,7 @@ class Workload:
     def prepare(self) -> None:
         for topic in ("readings", "alarms", "totals", "minutes"):
             compacted = {"compacted": True} if topic == "totals" else {}
-            asked = {"name": topic, "shards": SHARDS if topic == "readings" else 1, **compacted}
+            asked: dict[str, object] = {"name": topic, "shards": SHARDS if topic == "readings" else 1, **compacted}
             self.user.client.post("/api/v1/topics", asked)
         self.user.submit("tables", TABLES)
         for name, sql in JOBS.items():

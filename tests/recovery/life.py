@@ -7,7 +7,7 @@ import gc
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 
 from planner.catalog import Catalog
@@ -97,4 +97,4 @@ class _CrewAlone(Crew):
             sources = graph.runner.inputs.running.values()
             return all(at >= (s.source.end(shard) or 0) for s in sources for shard, at in s.positions.items())
 
-        return all(g.loop.call(lambda g=g: at_end(g)) for g in graphs * 2)
+        return all(g.loop.call(partial(at_end, g)) for g in graphs * 2)

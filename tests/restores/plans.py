@@ -43,7 +43,8 @@ from planner.scalar import is_deterministic
 
 # Sums, counts and extremes of these are the same in any order; those of binary fractions are rounded at each step.
 _INEXACT = (Root.FLOAT, Root.DOUBLE)
-_UNORDERED = frozenset({"COUNT", "SUM", "SUM0", "AVG", "MIN", "MAX", "COLLECT"})
+# Not COLLECT: values that share a slot of Java's table keep the order in which they came.
+_UNORDERED = frozenset({"COUNT", "SUM", "SUM0", "AVG", "MIN", "MAX"})
 # What gives the same, or the same in the end, in any order.
 _PLAIN = (
     *(Values, Filter, Project, TableFunction, Union, Sink, Constrain, DropUpdateBefore, AssignWatermark, WindowAssign),

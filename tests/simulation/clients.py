@@ -120,9 +120,7 @@ class Operator:
             self.waiting.popleft()
             return
         self.world.note("operator", "asks", change.name)
-        outcome = None
-        with self.node.mortal():
-            outcome = self._ask(engine, change)
+        outcome = self._asked(engine, change)
         if outcome is None or outcome.status == "refused" or self.world.happens(0.1):
             if outcome is not None:
                 self._check(outcome)
@@ -132,6 +130,13 @@ class Operator:
         self.waiting.popleft()
         if change.how == "submit":
             self.made.append(change)
+
+    def _asked(self, engine: Engine, change: Change) -> Outcome | None:
+        """None where the process dies over it."""
+        outcomes: list[Outcome] = []
+        with self.node.mortal():
+            outcomes.append(self._ask(engine, change))
+        return outcomes[0] if outcomes else None
 
     def _ask(self, engine: Engine, change: Change) -> Outcome:
         try:

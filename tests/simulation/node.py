@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from parser.errors import ServiceError
 from sqlengine.broker.wire import Served
@@ -225,7 +226,7 @@ class Node:
 def config_of(world: World, name: str, fsync: str) -> Config:
     """Small bounds, so that much happens within few rows."""
     chance = world.chance
-    parts = (
+    parts: dict[str, Any] = (
         {}
         if world.kind != "parts"
         else {"instances": 2, "parts": chance.randint(2, 3), "session_ms": chance.choice((1_000, 5_000))}

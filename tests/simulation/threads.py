@@ -208,6 +208,10 @@ class SimulatedThreads:
         before = len(self.world.trace)
         for fire in self._due() if self.world.kind == "parts" else ():
             fire()
-        busy = [x.turn() for x in list(self.lines) if x.waiting and not x.busy]
+        busy = False
+        for line in list(self.lines):
+            if line.waiting and not line.busy:
+                line.turn()
+                busy = True
         turned = [t.turn() for t in self.idle_threads()]
-        return bool(busy) or any(turned) or len(self.world.trace) > before
+        return busy or any(turned) or len(self.world.trace) > before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 TABLES = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), host STRING, amount INT, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
@@ -128,8 +129,11 @@ def expected(job: str, events: list[list[Event]]) -> list[Row]:
     return sorted(rows)
 
 
-def _grouped(events: Iterable[tuple[object, Event]]) -> list[Row]:
-    found: dict[object, list[Event]] = {}
+Key = TypeVar("Key")
+
+
+def _grouped(events: Iterable[tuple[Key, Event]]) -> list[tuple[Key, int, int]]:
+    found: dict[Key, list[Event]] = {}
     for key, e in events:
         found.setdefault(key, []).append(e)
     return [(key, len(es), sum(e.amount for e in es)) for key, es in found.items()]
@@ -140,8 +144,7 @@ def _windows(events: list[list[Event]]) -> Iterable[Row]:
     if not all(events):
         return
     watermark = min(max(e.ms for e in shard) - 2_000 for shard in events)
-    for key, n, total in _grouped(((e.host, e.ms // 5_000), e) for shard in events for e in shard):
-        host, number = key  # type: ignore[misc]
+    for (host, number), n, total in _grouped(((e.host, e.ms // 5_000), e) for shard in events for e in shard):
         end = (number + 1) * 5_000
         if end - 1 <= watermark:
             yield host, n, total, f"2026-01-01 {end // 3_600_000:02}:{end // 60_000 % 60:02}:{end // 1000 % 60:02}"
