@@ -9,6 +9,7 @@ from planner.scalar import Call, Literal, Scalar, walk
 TOTAL = frozenset(
     {"AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "IN", "BETWEEN", "LIKE", "LOWER", "UPPER", "TRIM", "LTRIM"}
     | {"RTRIM", "||", "CONCAT", "CHAR_LENGTH", "COALESCE", "CASE", "IF", "IFNULL", "NULLIF", "IS NULL", "IS NOT NULL"}
+    | {"TIMESTAMPADD"}
     | {f"IS {n}{w}" for n in ("", "NOT ") for w in ("TRUE", "FALSE", "UNKNOWN", "DISTINCT FROM")}
 )
 _WRAPPING = frozenset({"+", "-", "*", "NEG"})
