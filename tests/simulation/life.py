@@ -200,7 +200,7 @@ def make(seed: int) -> Life:
         for shard in range(2)
     ]
     operator = Operator(
-        world, first, deque(_changes_in_parts(world) if world.kind == "parts" else _changes(world, fsync, large))
+        world, first, deque(_changes_in_parts(world, fsync) if world.kind == "parts" else _changes(world, fsync, large))
     )
     clients += [operator, Reader(world, first, "alerts"), Caretaker(world, first)]
     operators = {"a": operator}
@@ -243,11 +243,15 @@ def _changes(world: World, fsync: str, large: bool) -> list[Change]:
         if chance.random() < 0.5:
             changes.insert(chance.randint(place + 1, len(changes)), Change(name, None))
     _add_moves(world, changes, large)
-    tables = workload.TABLES.replace("{fsync}", "none" if fsync == "none" else "epoch")
-    return [Change("tables", tables), *changes]
+    return [Change("tables", _tables(fsync)), *changes]
 
 
-def _changes_in_parts(world: World) -> list[Change]:
+def _tables(fsync: str) -> str:
+    """Files are as safe against a loss of power as topics."""
+    return workload.TABLES.replace("{fsync}", "none" if fsync == "none" else "epoch")
+
+
+def _changes_in_parts(world: World, fsync: str) -> list[Change]:
     """Jobs that can be divided, and now and then one that cannot; most of them before there is anything to read."""
     chance = world.chance
     names = chance.sample(workload.DIVIDED, chance.randint(2, 4))
@@ -273,8 +277,7 @@ def _changes_in_parts(world: World) -> list[Change]:
         later[place:place] = [Change(name, None, "isolate"), Change(name, None, "merge")]
     if chance.random() < 0.3:
         later.append(Change("hot", "renamed", "rename"))
-    tables = workload.TABLES.replace("{fsync}", "none")
-    return [Change("tables", tables), *changes, BEGIN, *later]
+    return [Change("tables", _tables(fsync)), *changes, BEGIN, *later]
 
 
 def _add_moves(world: World, changes: list[Change], large: bool) -> None:
