@@ -134,7 +134,8 @@ class Segment:
         self.tail = Tail(next_offset, position + size, max(latest, timestamp))
 
     def cut(self, size: int) -> None:
-        """Removes what stands behind `size` bytes. Readers have not seen it."""
+        """Removes what stands behind `size` bytes. Readers have not seen it. Until a sync it may come back."""
+        self.dirty = True
         self._disk.truncate(self._file(), size)
 
     def copy(self, path: Path) -> Segment:

@@ -124,6 +124,24 @@ def _check_found(seed: int, at: int) -> None:
     assert _values(_open(disk)) == found == [b"%d" % n for n in range(len(found))]
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_segment_that_another_follows_ends_where_it_did(seed: int) -> None:
+    """What was written of a batch before there was no space is cut off; the next one may go elsewhere."""
+    disk, _ = _disk(seed)
+    broker = _open(disk)
+    broker.create_topic("t")
+    broker.append("t", 0, [b"a"], timestamp_ms=0)
+    for _ in range(3):
+        disk.full = lambda _: True
+        with pytest.raises(BrokerFull):
+            broker.append("t", 0, [b"never" * 20], timestamp_ms=0)
+    disk.full = lambda _: False
+    broker.move_shard("t", 0, Path("/volume"))
+    broker.append("t", 0, [b"b"], timestamp_ms=0)
+    disk.lose_power(wild=True)
+    assert _values(_open(disk)) == [b"a", b"b"]
+
+
 def test_without_space_a_server_says_so_and_one_that_was_there_starts() -> None:
     disk, _ = _disk(0)
     disk.full = lambda _: True

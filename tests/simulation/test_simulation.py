@@ -26,6 +26,7 @@ ONCE_FAILED: dict[int, str] = {
     207: "a part was opened after a job had left it, and was asked what it has of it",
     37: "a job in parts was saved before it had read anything",
     11505: "an instance told how far a part is that it had lost",
+    4479: "a loss of power brought back what a full disk had cut off a segment that another one followed",
 }
 
 
