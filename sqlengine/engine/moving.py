@@ -128,12 +128,20 @@ class Moves:
         change = self._registry.log.pending
         assert change is not None
         (target,) = set(change.graphs.values())
+        self._open(target)
         if any(change.jobs.keys() & g.runner.jobs.keys() for g in self._fleet.graphs.values() if g.name != target):
             self._undo(change)
             return
         if not any(map(self._fleet.runs, change.jobs)):
             change = self._arrive(change, target)
         self._settle(change)
+
+    def _open(self, target: str) -> None:
+        """The graph to which jobs go may have taken them up, and read on: its epochs say so where it has no checkpoint."""
+        try:
+            self._fleet.graph(target)
+        except SqlError as error:
+            log.warning("graph %s cannot be opened: %s", target, error)
 
     def tidy(self) -> None:
         """Removes what no recovery needs any more."""

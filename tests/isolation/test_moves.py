@@ -7,13 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sqlengine.broker.base import Appended
+from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.engine import Engine
 from sqlengine.jobs.log import MAIN
+from tests.engine.by_hand import die
 from tests.isolation.workload import JOBS, feed, open_engine, outputs, step, submit_tables
-from tests.recovery.crash_points import Fate, Life, Outputs, check_deaths
+from tests.recovery.crash_points import Death, Fate, Life, Outputs, check_deaths
 
 BATCHES = 9
 # What happens, in order: batches, jobs that go into a graph of their own or come back, checkpoints.
@@ -107,3 +111,42 @@ def test_a_death_at_some_writes_of_a_move_changes_nothing(tmp_path: Path, quiet:
 @pytest.mark.parametrize("eighth", range(8))
 def test_a_death_at_any_write_of_a_move_changes_nothing(tmp_path: Path, quiet: Outputs, eighth: int) -> None:
     check(tmp_path, quiet, lambda writes: range(1 + eighth, writes + 1, 8))
+
+
+def test_a_job_that_has_read_on_where_it_came_to_stays_there(tmp_path: Path, quiet: Outputs) -> None:
+    """Its graph goes on at once; the process dies before the log of jobs says that it has come."""
+    folder = tmp_path / "life"
+    folder.mkdir()
+    engine = begun(folder, 1)
+    feed(engine, 2)
+    append = EmbeddedBroker.append
+
+    def dying(broker: EmbeddedBroker, topic: str, *args: Any, **options: Any) -> Appended:
+        if topic == "_jobs" and engine.fleet.of("rule").name != MAIN:
+            step(engine)
+            raise Death
+        return append(broker, topic, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EmbeddedBroker, "append", dying)
+        with pytest.raises(Death):
+            engine.isolate("rule")
+    die(engine)
+    for batch in range(3, 8):
+        engine = begun(folder, batch)
+        check_graphs(engine)
+        if batch < 7:
+            die(engine)
+    assert outputs(engine, folder) == quiet
+    engine.close()
+
+
+def begun(folder: Path, batch: int) -> Engine:
+    """A life in which all that was fed has been read, and this batch, too."""
+    engine = open_engine(folder, "topic")  # which has nothing of a graph before its first checkpoint
+    submit_tables(engine, folder)
+    for name in [n for n in JOBS if n not in engine.log.jobs]:
+        engine.submit(name, JOBS[name])
+    feed(engine, batch)
+    step(engine)
+    return engine

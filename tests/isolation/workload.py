@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
@@ -47,14 +48,16 @@ TOPICS = ("alerts", "totals", "counts", "joined")
 PER_BATCH = 8
 
 
-def open_engine(folder: Path) -> Engine:
+def open_engine(folder: Path, checkpoints: Literal["rocksdb", "topic"] = "rocksdb") -> Engine:
     """Stepped by hand; checkpoints only when told to. Each topic of events has two shards."""
     with closing(sqlite3.connect(folder / "app.db")) as database:
         database.executescript(
             "CREATE TABLE IF NOT EXISTS hosts (host TEXT PRIMARY KEY, n BIGINT);"
             "CREATE TABLE IF NOT EXISTS seen (id BIGINT);"
         )
-    engine = Engine(Config(data=folder / "data", rows_per_read=3, checkpoint_ms=1 << 60, plan_cache=False))
+    engine = Engine(
+        Config(data=folder / "data", rows_per_read=3, checkpoint_ms=1 << 60, checkpoints=checkpoints, plan_cache=False)
+    )
     for topic in ("events", "others"):
         engine.broker.create_topic(topic, 2, if_not_exists=True)
     for topic in TOPICS:
