@@ -105,6 +105,7 @@ class EmbeddedBroker:
         offsets = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
         for topic in offsets.topics() - set(self._topics):
             offsets.forget(topic)
+        offsets.cut_back(lambda topic, shard: self._log(topic, shard).end)
         return offsets
 
     def _open_groups(self) -> Coordinator:

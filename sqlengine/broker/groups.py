@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,6 +12,8 @@ import msgspec
 from sqlengine.broker.compaction import latest
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.shard import ShardLog
+
+log = logging.getLogger("sqlengine")
 
 TOPIC = "_offsets"
 _COMPACT_BYTES = 1 << 20
@@ -39,6 +42,20 @@ class GroupOffsets:
                 with suppress(BrokerError):  # the offsets are committed; the next commit tries again
                     self._compact()
                 self._compacted_size = self._log.size
+
+    def cut_back(self, end_of: Callable[[str, int], int]) -> None:
+        """A loss of power may take records that a group has committed: it goes on with those that come in their place.
+        Without space they stay as they are until the next start."""
+        with self._lock:
+            known = list(self._known.items())
+        for (group, topic, shard), offset in known:
+            end = end_of(topic, shard)
+            if offset > end:
+                log.warning(
+                    "group %s goes on at offset %d of %s/%d, not %d: the rest is lost", group, end, topic, shard, offset
+                )
+                with suppress(BrokerError):
+                    self.commit(group, topic, {shard: end})
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         with self._lock:

@@ -142,6 +142,25 @@ def test_a_segment_that_another_follows_ends_where_it_did(seed: int) -> None:
     assert _values(_open(disk)) == [b"a", b"b"]
 
 
+def test_a_group_goes_on_with_what_comes_in_the_place_of_what_is_lost() -> None:
+    """Where what it has committed is on disk, and the records are not."""
+    disk, _ = _disk(0)
+    broker = _open(disk)
+    broker.create_topic("t")
+    broker.append("t", 0, [b"a", b"b"], timestamp_ms=0)
+    broker.commit("g", "t", {0: 2})
+    folder = DATA / "topics" / "t.topic" / "0"
+    (segment,) = disk.names(folder)
+    file = disk.open(folder / segment)
+    disk.truncate(file, disk.size(file) - 8)
+    disk.end_process()
+    broker = _open(disk)
+    assert (broker.committed("g", "t"), broker.end_offset("t", 0)) == ({0: 0}, 0)
+    broker.append("t", 0, [b"c", b"d", b"e"], timestamp_ms=0)
+    disk.end_process()
+    assert _open(disk).committed("g", "t") == {0: 0}
+
+
 def test_without_space_a_server_says_so_and_one_that_was_there_starts() -> None:
     disk, _ = _disk(0)
     disk.full = lambda _: True

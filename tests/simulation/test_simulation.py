@@ -27,6 +27,7 @@ ONCE_FAILED: dict[int, str] = {
     37: "a job in parts was saved before it had read anything",
     11505: "an instance told how far a part is that it had lost",
     4479: "a loss of power brought back what a full disk had cut off a segment that another one followed",
+    5241: "a group had committed records that a loss of power took",
 }
 
 
