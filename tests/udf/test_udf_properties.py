@@ -388,4 +388,4 @@ def test_try_cast_is_cast_without_errors(t: DataType, values: list[str]) -> None
     assert attempt.errors is None
     assert attempt.values.equals(cast.values) or t == DOUBLE
     failed = np.zeros(len(values), bool) if cast.errors is None else cast.errors.mask
-    assert failed.tolist() == [v is None for v in cast.values.to_pylist()]
+    assert failed.tolist() == cast.values.is_null().to_pylist()
