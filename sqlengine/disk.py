@@ -83,11 +83,7 @@ class MachineDisk:
 
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)
-    pwrite = staticmethod(os.pwrite)
-    pwritev = staticmethod(os.pwritev)
     truncate = staticmethod(os.ftruncate)
-    sync = staticmethod(os.fdatasync)
-    rename = staticmethod(os.replace)
     exists = staticmethod(os.path.exists)
     is_folder = staticmethod(os.path.isdir)
     random = staticmethod(os.urandom)
@@ -97,6 +93,18 @@ class MachineDisk:
 
     def size(self, file: int | Path) -> int:
         return os.stat(file).st_size
+
+    def pwrite(self, file: int, data: Data, position: int) -> int:
+        return os.pwrite(file, data, position)
+
+    def pwritev(self, file: int, parts: Sequence[bytes], position: int) -> int:
+        return os.pwritev(file, parts, position)
+
+    def sync(self, file: int) -> None:
+        os.fdatasync(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.replace(old, new)
 
     def is_named(self, file: int) -> bool:
         return os.fstat(file).st_nlink > 0

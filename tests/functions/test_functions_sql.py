@@ -261,7 +261,7 @@ def test_show_describe_and_drop(session: Session) -> None:
         CREATE FUNCTION f AS 'nowhere.f' LANGUAGE PYTHON""")
     assert recorder.rows_of[2] == [("pairs",), ("perm",)]
     assert recorder.rows_of[3] == [("hello ab", 2)]
-    facts: dict[str, object] = dict(recorder.rows_of[4])  # type: ignore[arg-type]
+    facts = {str(name): value for name, value in recorder.rows_of[4]}
     assert facts["signature"] == "strict(n BIGINT) -> BIGINT"
     assert (facts["is temporary"], facts["kind"], facts["class name"]) == ("false", "SCALAR", "mine.strict")
     assert recorder.rows_of[7] == [("ba",)]

@@ -6,12 +6,13 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 from sqlengine.jobs.log import Cause
-from tests.instances.led import ALL, SHARED, led
+from tests.instances.led import ALL, SHARED, Led, led
 from tests.instances.workload import Workload
-from tests.service.harness import Process
+from tests.service.harness import Process, User
 from tests.support import eventually
 
 OPTIONS = "instances=2, parts=4, session_ms=1000, checkpoint_ms=500"
@@ -41,7 +42,7 @@ def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_pat
         _kill_one(work)
         work.write(200)
         for job in FULL:
-            eventually(lambda job=job: work.user.job(job)["graph"].startswith(f"{job}@"), server.said)  # type: ignore[misc]
+            eventually(partial(_is_alone, work.user, job), server.said)
             told = work.user.job(job)
             assert told["isolated"] == "sink", told
             assert told["reason"].startswith(f"sink '{job}' waits: topic '{job}' is full")
@@ -58,7 +59,7 @@ def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_pat
         eventually(lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(), server.said)
         for job in FULL:
             work.user.client.post(f"/api/v1/jobs/{job}/merge")
-            eventually(lambda job=job: work.user.job(job)["graph"] == SHARED, server.said)  # type: ignore[misc]
+            eventually(partial(_is_shared, work.user, job), server.said)
         work.write(200)
         eventually(lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(), server.said)
         work.end()
@@ -67,6 +68,14 @@ def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_pat
     finally:
         if server.process.poll() is None:
             server.end(signal.SIGKILL)
+
+
+def _is_alone(user: User, job: str) -> bool:
+    return str(user.job(job)["graph"]).startswith(f"{job}@")
+
+
+def _is_shared(user: User, job: str) -> bool:
+    return bool(user.job(job)["graph"] == SHARED)
 
 
 def _bound(work: Workload, most: int | None) -> None:
@@ -80,6 +89,22 @@ def _kill_one(work: Workload) -> None:
     os.kill(next(i["pid"] for i in found if i["parts"]), signal.SIGKILL)
 
 
+def _fed_until_gone(group: Led, job: str) -> int:
+    """Writes events until the job has left its parts; how many."""
+    fed = 0
+
+    def gone() -> bool:
+        nonlocal fed
+        group.write(*range(fed, fed + 20))
+        fed += 20
+        time.sleep(0.05)
+        group.look()
+        return group.engine.job(job).graph != SHARED
+
+    eventually(gone, lambda: group.engine.job(job))
+    return fed
+
+
 def test_a_job_with_too_many_errors_leaves_its_parts(tmp_path: Path) -> None:
     """They are counted in all parts together. One that is not to be moved stays, with all its errors."""
     with led(tmp_path, "one", "two") as group:
@@ -88,17 +113,7 @@ def test_a_job_with_too_many_errors_leaves_its_parts(tmp_path: Path) -> None:
         group.engine.submit(
             "kept", "SET 'job.isolation' = 'off';\nINSERT INTO found SELECT 1 / (id - id), '' FROM events"
         )
-        fed = 0
-
-        def fed_until_gone() -> bool:
-            nonlocal fed
-            group.write(*range(fed, fed + 40))
-            fed += 40
-            time.sleep(0.05)
-            group.look()
-            return group.engine.job("bad").graph != SHARED
-
-        eventually(fed_until_gone)
+        fed = _fed_until_gone(group, "bad")
         job = group.engine.job("bad")
         assert job.cause is Cause.ERRORS
         assert "errors in" in str(job.reason)
@@ -115,17 +130,7 @@ def test_a_job_that_costs_too_much_leaves_its_parts(tmp_path: Path) -> None:
         group.engine.submit("all", ALL)
         group.engine.submit("slow", "CREATE FUNCTION slow AS 'slow.slow' LANGUAGE PYTHON")
         group.engine.submit("job", "INSERT INTO found SELECT slow(id), 'slow' FROM events")
-        fed = 0
-
-        def fed_until_gone() -> bool:
-            nonlocal fed
-            group.write(*range(fed, fed + 20))
-            fed += 20
-            time.sleep(0.1)
-            group.look()
-            return group.engine.job("job").graph != SHARED
-
-        eventually(fed_until_gone, lambda: group.engine.job("job"))
+        fed = _fed_until_gone(group, "job")
         job = group.engine.job("job")
         assert job.cause is Cause.COST
         assert "one of 2 parts that share a time" in str(job.reason)

@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typing_extensions import Buffer
 
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.config import Config
-from sqlengine.disk import MachineDisk
+from sqlengine.disk import Data, MachineDisk
 from sqlengine.engine import Engine
 from sqlengine.engine.isolation import Isolation
 from sqlengine.jobs.log import MAIN, Cause
@@ -49,12 +48,11 @@ class SmallDisk(MachineDisk):
         (self._small.add if "small" in path.parts else self._small.discard)(file)
         return file
 
-    def pwrite(self, file: int, data: Buffer, position: int, /) -> int:
+    def pwrite(self, file: int, data: Data, position: int) -> int:
         if file in self._small:
-            size = memoryview(data).nbytes
-            if size > self.room:
+            if len(data) > self.room:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self.room -= size
+            self.room -= len(data)
         return super().pwrite(file, data, position)
 
 

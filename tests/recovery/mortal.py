@@ -117,15 +117,14 @@ class MortalDisk(MachineDisk):
         self._paths.pop(file, None)
         os.close(file)
 
-    # A `Disk` takes less than the functions of `os` that its base is made of.
-    def pwrite(self, file: int, data: Data, position: int) -> int:  # type: ignore[override]
+    def pwrite(self, file: int, data: Data, position: int) -> int:
         with self._fate.change(point_of("write", self._paths[file])) as in_part:
             if in_part:
                 os.pwrite(file, data[: len(data) // 2], position)
                 die()
             return os.pwrite(file, data, position)
 
-    def pwritev(self, file: int, parts: Sequence[bytes], position: int) -> int:  # type: ignore[override]
+    def pwritev(self, file: int, parts: Sequence[bytes], position: int) -> int:
         return self.pwrite(file, b"".join(parts), position)
 
     def truncate(self, file: int, size: int) -> None:
@@ -134,7 +133,7 @@ class MortalDisk(MachineDisk):
         with self._fate.change(point_of("truncate", self._paths[file])):
             os.ftruncate(file, size)
 
-    def sync(self, file: int) -> None:  # type: ignore[override]
+    def sync(self, file: int) -> None:
         with self._fate.change(point_of("sync", self._paths[file])):
             os.fdatasync(file)
 
@@ -142,7 +141,7 @@ class MortalDisk(MachineDisk):
         with self._fate.change(point_of("folder", path)):
             super().make_folder(path, parents=parents, mode=mode)
 
-    def rename(self, old: Path, new: Path) -> None:  # type: ignore[override]
+    def rename(self, old: Path, new: Path) -> None:
         with self._fate.change(point_of("rename", new)):
             os.replace(old, new)
         self._paths.update({file: new for file, path in list(self._paths.items()) if path == old})

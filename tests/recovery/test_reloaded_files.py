@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,10 +106,10 @@ def test_a_repeated_epoch_uses_the_version_that_it_has_used(
     append = EmbeddedBroker.append
     with monkeypatch.context() as patch:
 
-        def fateful(broker: EmbeddedBroker, topic: str, *args: object, **options: object) -> object:
+        def fateful(broker: EmbeddedBroker, topic: str, *args: Any, **options: Any) -> object:
             if topic == "out":
                 raise Death  # the epoch is recorded, and its rows are not written
-            return append(broker, topic, *args, **options)  # type: ignore[arg-type]
+            return append(broker, topic, *args, **options)
 
         patch.setattr(EmbeddedBroker, "append", fateful)
         with pytest.raises(Death):
@@ -204,12 +205,12 @@ def test_a_version_that_a_death_kept_from_being_whole_is_given_up(
         life.write(*version(0))
         left = death
 
-        def fateful(broker: EmbeddedBroker, topic: str, *args: object, **options: object) -> object:
+        def fateful(broker: EmbeddedBroker, topic: str, *args: Any, **options: Any) -> object:
             nonlocal left
             left -= topic.startswith("_lookup_")
             if not left:
                 raise Death
-            return append(broker, topic, *args, **options)  # type: ignore[arg-type]
+            return append(broker, topic, *args, **options)
 
         life.engine.submit("job", JOB.format(folder=life.folder, key=""))
         with monkeypatch.context() as patch:
