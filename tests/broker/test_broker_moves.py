@@ -65,7 +65,7 @@ class Dying(MachineDisk):
 
     left = 10**9
 
-    def rename(self, old: Path, new: Path) -> None:  # type: ignore[override]
+    def rename(self, old: Path, new: Path) -> None:
         if self.left <= 0:
             raise OSError(errno.EIO, "dead")
         self.left -= 1

@@ -25,7 +25,7 @@ class SlowDisk(MachineDisk):
         self.go = threading.Event()
         self.fails = False
 
-    def sync(self, file: int) -> None:  # type: ignore[override]
+    def sync(self, file: int) -> None:
         self.syncs += 1
         assert self.go.wait(PATIENCE_S)
         if self.fails:
