@@ -243,6 +243,7 @@ class Broker(Protocol):
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
         """Remembers per shard where `group` goes on reading; other shards keep what they have. Atomic.
 
+        A start takes an offset behind the end of its shard for lost with power, and puts the end in its place.
         Raises Fenced with a `fence` whose member does not own all of these shards, and without one where any member
         of the group does. The claims of the fence do not matter."""
 

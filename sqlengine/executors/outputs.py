@@ -97,9 +97,8 @@ class Outputs:
         self.blocked: dict[str, TryAgain] = {}
         self._uncommitted: dict[str, Sink] = {}
         self._batches: dict[str, list[Batch]] = {}  # of the last epoch, for tables: it may go with its job
-        self._kept: dict[
-            str, deque[Kept]
-        ] = {}  # what a sink had no space for, oldest first: it has the rows of the first
+        # What a sink had no space for, oldest first: it has the rows of the first.
+        self._kept: dict[str, deque[Kept]] = {}
         self._tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
         self._rolling: dict[str, Rolling] = {}
         self.answers = answers

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from parser.errors import ServiceError, TryAgain
 from planner.division import with_times
-from planner.logical import AssignWatermark, ShuffleOut
 from planner.merge import Graph
-from planner.physical import lower
+from planner.physical import PhysicalPlan, lower
 from sqlengine.connectors.base import Chunk, Environment, Sink
 from sqlengine.executors.answers import Answers
 from sqlengine.executors.changes import GraphChange
@@ -28,7 +27,7 @@ from sqlengine.executors.outputs import Outputs, Progress
 from sqlengine.executors.portion import Portion
 from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
-from sqlengine.executors.times import Times
+from sqlengine.executors.times import Times, unacquainted
 from sqlengine.executors.unsent import Unsent
 from sqlengine.executors.versions import Versions
 
@@ -106,7 +105,8 @@ class GraphRunner:
 
     def apply(self, change: GraphChange) -> None:
         """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
-        self._complete_going(change)
+        # What a full disk held up leaves before its sinks go, if it does not go along; that of sinks which stay may wait.
+        self._complete_but_tables(self.executor.plan if change.moved else change.prepared.plan)
         if change.brought is not None and not self.log.whole:
             self.checkpoint(wait=True)  # what is brought is the state of now: no row before may come again
         starts = {name: source.begin(change.starts.get(name, NOT_GIVEN)) for name, source in change.sources.items()}
@@ -118,23 +118,17 @@ class GraphRunner:
         with self.whole():
             self.switch(change)
 
-    def _complete_going(self, change: GraphChange) -> None:
-        """What a full disk held up leaves before its sinks go, if it does not go along; that of sinks which stay may
-        wait."""
+    def _complete_but_tables(self, plan: PhysicalPlan) -> None:
+        """Returns when all output of the epochs so far is out, but what tables of the plan have no space for."""
         try:
             self.complete()
         except TryAgain:
-            plan = self.executor.plan if change.moved else change.prepared.plan
             if not self.outputs.tables_alone_wait(plan):
                 raise
 
     def unsent(self, jobs: Collection[str]) -> tuple[Unsent, ...]:
         """Completes the last epoch; what sinks without space keep of it, to which these jobs alone write."""
-        try:
-            self.complete()
-        except TryAgain:
-            if not self.outputs.tables_alone_wait(self.executor.plan):
-                raise
+        self._complete_but_tables(self.executor.plan)
         sinks = self.executor.plan.sinks
         mine = [n for n in self.outputs.blocked if n in sinks and sinks[n].jobs <= set(jobs)]
         return self.outputs.unsent(mine, self.name, self.epoch)
@@ -167,26 +161,12 @@ class GraphRunner:
             self.inputs.hold({})
         begins = position is None or not position.epoch  # from a savepoint: watermarks may begin anew
         known = brought is not None and self._portion is None  # in parts others must hear how far the time is
-        for name in self._unacquainted(change) if begins and not known else ():
+        for name in unacquainted(self.graph, change, self.inputs.running) if begins and not known else ():
             self._times.introduce(name)
         self.executor.release(self.outputs.take)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
         return change.inherited if self._portion is None else with_times(change.inherited, change.prepared.plan)
-
-    def _unacquainted(self, change: GraphChange) -> Iterable[str]:
-        """Sources that are new, or over which there is a new watermark: it must know of the shards that are silent."""
-        plan = change.prepared.plan
-        if any(isinstance(plan.nodes[n].plan, ShuffleOut) for n in change.prepared.operators):
-            return self.inputs.running  # others wait to hear how far the time is
-        found = dict.fromkeys(change.sources)
-        for name in change.prepared.operators:
-            node = self.graph.nodes.get(name)
-            if node is not None and isinstance(node.plan, AssignWatermark):
-                while node.inputs:
-                    node = self.graph.nodes[node.inputs[0]]
-                found[node.id] = None
-        return found
 
     # ---- epochs ------------------------------------------------------------------------------------------------
 
@@ -207,7 +187,8 @@ class GraphRunner:
             self.checkpoint_when_due()
             return False
         ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
-        self._process_now(self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick), chunks)
+        with self._told(self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)) as record:
+            self.process(record, chunks)
         if self.outputs.fatal and self.outputs.shows_result:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
         self.commit()
@@ -223,17 +204,19 @@ class GraphRunner:
         self.complete()
         ending = self.inputs.unended()
         if ending:
-            self._process_now(self._record(ended=tuple(ending)), ())
+            with self._told(self._record(ended=tuple(ending))) as record:
+                self.process(record, ())
         self.complete()
         self.outputs.roll(end=True)
         if self.outputs.fatal or self.outputs.refused:
             raise ServiceError(f"jobs of graph '{self.name}' fail at their end", hint="'sql jobs' says why")
 
-    def _process_now(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
-        """An epoch that is written down first."""
+    @contextmanager
+    def _told(self, record: EpochRecord) -> Iterator[EpochRecord]:
+        """What is done here is an epoch, which is written down first."""
         self._write(record)
         with self.whole(), self.outputs.answers.of(record.epoch):
-            self.process(record, chunks)
+            yield record
 
     def reach(self, positions: Positions, steps: int) -> bool:
         """Reads these sources up to these offsets and no further, in at most so many epochs; whether it came there."""
@@ -269,9 +252,7 @@ class GraphRunner:
     def replay(self, replay: Replay) -> None:
         """One epoch of records that dead letters hold, for the job of these and no other (in the graph's thread)."""
         self.complete()
-        record = self._record(replay=replay)
-        self._write(record)
-        with self.whole(), self.outputs.answers.of(record.epoch):
+        with self._told(self._record(replay=replay)) as record:
             self.process_again(record)
         self.outputs.commit(self.epoch)
 

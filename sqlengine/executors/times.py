@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from planner.logical import Values
+from planner.logical import AssignWatermark, ShuffleOut, Values
+from planner.merge import Graph
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, empty
+from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.embedded import EmbeddedExecutor, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.inputs import Inputs
@@ -62,3 +65,19 @@ class Times:
         source = self._inputs.running[name]
         source.ended = True
         self._executor.push(name, source.tick("", record.proctime, MAX_WATERMARK), self._write)
+
+
+def unacquainted(graph: Graph, change: GraphChange, running: Iterable[str]) -> Iterable[str]:
+    """Sources that are new with a change to `graph`, or over which there is a new watermark: it must know of the shards that
+    are silent. All that are `running` where others wait to hear how far the time is."""
+    plan = change.prepared.plan
+    if any(isinstance(plan.nodes[n].plan, ShuffleOut) for n in change.prepared.operators):
+        return running
+    found = dict.fromkeys(change.sources)
+    for name in change.prepared.operators:
+        node = graph.nodes.get(name)
+        if node is not None and isinstance(node.plan, AssignWatermark):
+            while node.inputs:
+                node = graph.nodes[node.inputs[0]]
+            found[node.id] = None
+    return found

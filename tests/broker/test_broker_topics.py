@@ -227,6 +227,8 @@ def test_committed_offsets_survive_and_go_with_their_topic(folder: Path) -> None
     broker = EmbeddedBroker(folder)
     broker.create_topic("t", 3)
     broker.create_topic("u")
+    for topic, shard, count in (("t", 0, 5), ("t", 2, 8), ("u", 0, 1)):
+        broker.append(topic, shard, [b"v"] * count, timestamp_ms=0)
     broker.commit("g", "t", {0: 5, 2: 7})
     broker.commit("g", "t", {2: 8})
     broker.commit("h", "u", {0: 1})
