@@ -71,6 +71,9 @@ class Node:
         doom.left -= 1
         return doom.left == 0
 
+    def _is_dead(self) -> bool:
+        return self.disk.dead or self.stores.dead or self.parts.dead or self.database.dead
+
     def start(self) -> None:
         """A new process. Where the disk is full it may not come up."""
         self.world.note(self.name, "start")
@@ -106,7 +109,7 @@ class Node:
             self.doom = Doom(chance.randint(1, most), epochs, power)
 
     def _begin_process(self) -> None:
-        self.threads = SimulatedThreads(self.world, self._others)
+        self.threads = SimulatedThreads(self.world, self._others, self._is_dead)
         self.processes, self.struck = [], None
 
     def _open_door(self, broker: Served) -> Door:

@@ -14,6 +14,8 @@ from tests.simulation.world import Death, World
 
 T = TypeVar("T")
 P = ParamSpec("P")
+# So many turns of others and a life does not end.
+_PATIENCE = 100_000
 
 
 class Promise(Future[T]):
@@ -35,8 +37,11 @@ class Promise(Future[T]):
     def _wait(self, timeout: float | None) -> None:
         """TimeoutError comes from `result`."""
         until = None if timeout is None else self._now() + timeout
-        while not self.done() and (until is None or self._now() < until):
+        for _ in range(_PATIENCE):
+            if self.done() or (until is not None and self._now() >= until):
+                return
             self._work()
+        raise AssertionError("what somebody waits for does not come")
 
 
 class Line(Executor):
@@ -132,10 +137,12 @@ class Timer:
 
 @dataclass
 class SimulatedThreads:
-    """See `Threads`. `others`: what other processes may do while somebody here waits, who is `waiting` then."""
+    """See `Threads`. `others`: what other processes may do while somebody here waits, who is `waiting` then. `is_dead`:
+    whether the process has died on one of its disks. What is tidied up on the way out waits for nobody then."""
 
     world: World
     others: Callable[[], list[Callable[[], object]]] = list
+    is_dead: Callable[[], bool] = bool
     waiting: int = 0
     lines: list[Line] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
@@ -173,6 +180,8 @@ class SimulatedThreads:
 
     def beside(self) -> None:
         """Somebody waits for a graph: graphs go on, and checkpoints are written."""
+        if self.dead or self.is_dead():
+            raise Death
         lines = [x.turn for x in self.lines if x.waiting and not x.busy and x.name == "checkpoint"]
         others = self.others()
         if self.world.kind == "parts":  # somebody may have died, and is given up after a while
