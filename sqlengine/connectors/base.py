@@ -218,6 +218,13 @@ class Reloading(Protocol):
     def renew(self) -> bool:
         """Looks for another version, now and then; whether there is one to read."""
 
+    def lines(self, before: int) -> pa.Array:
+        """What a reader has who has read up to that offset: binary, each line as often as it is there, in any order."""
+
+    def take_up(self, lines: pa.Array, *, alone: bool) -> int | None:
+        """The offset at which a reader goes on who has these lines from another topic of versions. None where the last
+        version is another one, and others read this topic: only for a reader who is `alone` it is changed to them."""
+
 
 @runtime_checkable
 class Overwriting(Protocol):

@@ -70,6 +70,11 @@ class _Held:
                 self.lines[value] += 1 if key == _CAME else -1
                 self.changes += 1
 
+    @property
+    def read(self) -> Counter[bytes]:
+        """What its reader has: who stands within a whole version began with it."""
+        return self.lines if self.opened is None else self.building
+
 
 class ReloadedSource:
     """One shard, whose offsets count lines that came or went. It never keeps others from their end."""
@@ -131,7 +136,8 @@ class ReloadedSource:
         if held.changes + len(gone) + len(new) > max(len(lines), _FEWEST):
             held.marks.append(self._broker.end_offset(self.versions, 0))
             self._append([_OPENS, *[_IS] * len(lines), _CLOSES], [b"", *lines, _WHOLE], now)
-            self._broker.sync()  # who has gone by it must not find a part of it after a loss of power
+        if gone or new:  # what a reader has of it must not be lost with power, nor a part of a whole version be left
+            self._broker.sync()
         self._marks = held.marks
         return bool(gone or new)
 
@@ -140,17 +146,31 @@ class ReloadedSource:
             piece = slice(start, start + _PIECE)
             self._broker.append(self.versions, 0, values[piece], keys=keys[piece], timestamp_ms=now)
 
-    def _held(self) -> _Held:
+    def lines(self, before: int) -> pa.Array:
+        """See `Reloading`."""
+        return pa.array(self._held(before).read.elements(), pa.binary())
+
+    def take_up(self, lines: pa.Array, *, alone: bool) -> int | None:
+        """See `Reloading`."""
+        wanted = lines.to_pylist()
+        held = self._held()
+        if held.opened is not None or held.lines != Counter(wanted):
+            if not alone:
+                return None
+            self._change_to(wanted, self._clock())
+        return self._broker.end_offset(self.versions, 0)
+
+    def _held(self, before: int | None = None) -> _Held:
         held = _Held()
-        for records in self._from(self._broker.begin_offset(self.versions, 0)):
+        for records in self._from(self._broker.begin_offset(self.versions, 0), before):
             assert records.keys is not None
             told = records.offsets.tolist(), records.keys.to_pylist(), records.values.to_pylist()
             for offset, key, value in zip(*told, strict=True):
                 held.take(offset, key, value)
         return held
 
-    def _from(self, offset: int) -> Iterator[Records]:
-        while (records := self._broker.read(self.versions, 0, offset, max_records=_PIECE)) is not None:
+    def _from(self, offset: int, until: int | None = None) -> Iterator[Records]:
+        while (records := self._broker.read(self.versions, 0, offset, max_records=_PIECE, until=until)) is not None:
             yield records
             offset = records.next_offset
 

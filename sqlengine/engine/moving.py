@@ -111,6 +111,8 @@ class Moves:
             return True
         mine = held.runner.graph.jobs[job.name]
         for name, source in [(n, s) for n, s in list(held.runner.inputs.running.items()) if n in mine]:
+            if source.reloading is not None:
+                continue
             at, near = dict(source.positions), _near(source)
             theirs = home.read_to(name)
             if theirs is not None:

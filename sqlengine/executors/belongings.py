@@ -4,8 +4,9 @@ have come. Everything is known by what it computes and not by its node: nodes ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,10 +18,13 @@ from planner.physical import lower
 from planner.takeover import name_of
 from sqlengine.executors.changes import Brought
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.unsent import Unsent
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable
 
+# The column of versions that has the lines.
+LINE: Final = "line"
 # Columns that say when something came, by the clock of the graph that it came to.
 _BY_THE_CLOCK = frozenset({SEQUENCE, BUCKET, "active"})
 
@@ -37,7 +41,8 @@ class SourceAt:
 class Belongings:
     """Those of jobs (with their versions) behind an epoch of the graph that they leave. `sources` by the digests of their scans; `given`: the
     digests of constant rows that have come; `tables` by the digest of their operation and their name; `unsent`: what its
-    sinks had no space for, in the order of epochs."""
+    sinks had no space for, in the order of epochs; `versions`: the lines that were read of files in which rows are looked up,
+    by the digests of their scans: each graph counts them in its own way."""
 
     jobs: dict[str, int]
     graph: str
@@ -46,6 +51,7 @@ class Belongings:
     given: list[str]
     tables: Mapping[tuple[str, str], pa.Table]
     unsent: tuple[Unsent, ...] = ()
+    versions: Mapping[str, pa.Table] = field(default_factory=dict)
 
     @property
     def job(self) -> str:
@@ -78,7 +84,17 @@ def capture(runner: GraphRunner, *jobs: str) -> Belongings:
         [n.plan.digest for n in nodes if isinstance(n.plan, Values) and n.id not in unstarted],
         {(n.plan.digest, name): t.dump() for n in nodes for name, t in runner.executor.tables_of(n.id).items()},
         unsent,
+        {digest: _version(s) for digest, s in scans.items() if s.reloading is not None},
     )
+
+
+def _version(source: RunningSource) -> pa.Table:
+    """As a table of state, of which it has the hidden columns."""
+    assert source.reloading is not None
+    (at,) = source.positions.values()
+    lines = source.reloading.lines(at)
+    nothing = pa.array([0] * len(lines))
+    return pa.table({LINE: lines, SEQUENCE: nothing, BUCKET: nothing.cast(pa.uint8())})
 
 
 def bring(
@@ -107,9 +123,10 @@ def bring(
 
 
 def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, dict[str, int]]:
-    """How far the sources are read, by scan and shard, that a job of `graph` reads and the runner, too."""
-    scans = (name for name in graph.jobs[job] if name in runner.inputs.running)
-    return {name: dict(runner.inputs.running[name].positions) for name in scans}
+    """How far the sources are read, by scan and shard, that a job of `graph` reads and the runner, too: those of which all
+    graphs count alike."""
+    scans = [(n, runner.inputs.running[n]) for n in graph.jobs[job] if n in runner.inputs.running]
+    return {name: dict(source.positions) for name, source in scans if source.reloading is None}
 
 
 def obstacles(belongings: Belongings, graph: Graph, runner: GraphRunner) -> Iterator[str]:
@@ -119,11 +136,36 @@ def obstacles(belongings: Belongings, graph: Graph, runner: GraphRunner) -> Iter
     for node in belongings.nodes(graph):
         if node.id in runner.inputs.running:
             source, mine = runner.inputs.running[node.id], belongings.sources[node.plan.digest]
-            if (source.positions, source.ended) != (mine.positions, mine.ended):
+            if not _stands(source, mine, belongings.versions.get(node.plan.digest)):
                 yield f"'{name_of(node.plan)}' is read to another position"
         for name, table in runner.executor.tables_of(node.id).items():
             if not _same(table, belongings.tables.get((node.plan.digest, name)), alone):
                 yield f"'{name_of(node.plan)}' has come to another time"
+
+
+def _stands(source: RunningSource, mine: SourceAt, version: pa.Table | None) -> bool:
+    """Whether a source that jobs share is read as far as the job has read it."""
+    if source.reloading is None or version is None:
+        return (source.positions, source.ended) == (mine.positions, mine.ended)
+    return bool(_version(source)[LINE].sort() == version[LINE].sort()) and source.ended == mine.ended
+
+
+def take_up(
+    belongings: Belongings, sources: Mapping[str, RunningSource], runner: GraphRunner
+) -> dict[str, dict[str, int]] | None:
+    """Where new `sources` of the runner go on that are files in which rows are looked up, by scan and shard: behind the
+    version that the jobs have, which is the last one here then, too. None where others here look up in another one."""
+    shared = {s.reloading.versions for s in runner.inputs.running.values() if s.reloading is not None}
+    starts = {}
+    for name, source in sources.items():
+        version = belongings.versions.get(source.scan.digest)
+        if source.reloading is not None and version is not None:
+            lines = version[LINE].combine_chunks()
+            at = source.reloading.take_up(lines, alone=source.reloading.versions not in shared)
+            if at is None:
+                return None
+            starts[name] = dict.fromkeys(source.source.shards(), at)
+    return starts
 
 
 def _same(table: KeyedTable, rows: pa.Table | None, alone: bool) -> bool:

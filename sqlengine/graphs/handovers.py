@@ -23,7 +23,7 @@ _ROWS = 1 << 16  # of a piece of a table
 
 class _Header(msgspec.Struct):
     """What is known of belongings besides their tables, which are in pieces by number and number of the piece. `tables`:
-    digest and name of each; `job`, `version`: of the only job, where an older version wrote it."""
+    digest and name of each; `versions`: the digests of the tables behind those; `job`, `version`: of the only job, where an older version wrote it."""
 
     graph: str
     epoch: int
@@ -31,6 +31,7 @@ class _Header(msgspec.Struct):
     given: list[str]
     tables: list[tuple[str, str]]
     unsent: list[Unsent] = []
+    versions: list[str] = []
     jobs: dict[str, int] = {}
     job: str = ""
     version: int = 0
@@ -52,7 +53,7 @@ class Handovers:
         self.names.add(name)
         header = msgspec.to_builtins(_header(belongings))
         store = self._stores.open(name)
-        for number, rows in enumerate(belongings.tables.values()):
+        for number, rows in enumerate([*belongings.tables.values(), *belongings.versions.values()]):
             for piece, part in _pieces(number, rows):
                 store.put({}, {piece: part})
         store.put(header, {})
@@ -67,9 +68,10 @@ class Handovers:
         check_number(loaded.position.get("format"), FORMAT, "a handover")
         header = msgspec.convert(loaded.position, _Header)
         tables = {key: _whole(n, loaded.tables) for n, key in enumerate(header.tables)}
+        versions = {digest: _whole(n, loaded.tables) for n, digest in enumerate(header.versions, len(tables))}
         jobs = header.jobs or {header.job: header.version}
         about = (jobs, header.graph, header.epoch, header.sources, header.given)
-        return Belongings(*about, tables, tuple(header.unsent))
+        return Belongings(*about, tables, tuple(header.unsent), versions)
 
     def remove(self, name: str) -> None:
         self._stores.remove(name)
@@ -77,7 +79,7 @@ class Handovers:
 
 
 def _header(b: Belongings) -> _Header:
-    return _Header(b.graph, b.epoch, b.sources, b.given, list(b.tables), list(b.unsent), b.jobs)
+    return _Header(b.graph, b.epoch, b.sources, b.given, list(b.tables), list(b.unsent), list(b.versions), b.jobs)
 
 
 def _pieces(number: int, rows: pa.Table) -> Iterator[tuple[str, Changes]]:

@@ -17,7 +17,7 @@ from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables, Environment, Source
-from sqlengine.executors.belongings import Belongings, bring, obstacles
+from sqlengine.executors.belongings import Belongings, bring, obstacles, take_up
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.checkpoints import Checkpoints, Position
@@ -255,7 +255,10 @@ class RunningGraph:
         if why_not is not None:
             raise NotTogether(belongings.jobs, self.name, why_not)
         brought = bring(belongings, change.graph, self.runner, handover)
-        self.runner.apply(replace(change, brought=brought, starts=brought.positions))
+        versions = take_up(belongings, change.sources, self.runner)
+        if versions is None:
+            raise NotTogether(belongings.jobs, self.name, "rows are looked up in another version of a file")
+        self.runner.apply(replace(change, brought=brought, starts={**brought.positions, **versions}))
         self._remember(handover)
 
     def _remember(self, handover: str) -> None:

@@ -229,3 +229,29 @@ def test_a_version_that_a_death_kept_from_being_whole_is_given_up(
         step(life.engine)
         assert life.out()[-2:] == life.out("late") == [(1, "2"), (3, "same")]
         die(life.engine)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_job_that_moves_takes_its_version_along(key: str, tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.write("1,one", "2,two", "3,three")
+    text = JOB.format(folder=tmp_path, key=KEYS[key])
+    life.engine.submit("job", text)
+    life.engine.submit("other", text.replace("'out'", "'late'"))
+    life.feed(1, 4)
+    step(life.engine)
+    for at, move in enumerate((Engine.isolate, Engine.merge, Engine.isolate)):
+        life.write(f"1,{at}", "2,two", f"4,{at}")
+        if at % 2:
+            life.feed(1)
+            step(life.engine)
+        move(life.engine, "job")
+        life.feed(1, 2, 3, 4)
+        step(life.engine)
+        life.again()
+        step(life.engine)
+    life.feed(1)
+    step(life.engine)
+    assert life.out() == life.out("late")
+    assert life.out()[-1] == (1, "2")
+    die(life.engine)
