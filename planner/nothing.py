@@ -4,6 +4,7 @@ itself says that none ever will (WHERE FALSE, LIMIT 0), Flink's planner answers 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from typing import TypeAlias, TypeVar
 
@@ -14,11 +15,12 @@ from planner.logical import (
     GroupAggregate,
     JoinKind,
     LogicalPlan,
+    Over,
     Rank,
     SetOperation,
     Values,
 )
-from planner.passes.constant_folding import constant_folding
+from planner.passes.constant_folding import constant_folding, folded
 from planner.passes.simplify import simplify
 from planner.rewrite import conjuncts, transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar
@@ -68,7 +70,7 @@ def is_nothing(plan: LogicalPlan) -> bool:
             return _is_never(plan.predicate) or is_nothing(plan.input)
         case Rank():
             return plan.end < plan.start or is_nothing(plan.input)
-        case GroupAggregate(keys=()):
+        case GroupAggregate(keys=()) | Over():  # Flink does not look below OVER
             return False
         case BinaryJoin():
             left, right = map(is_nothing, plan.inputs)
@@ -99,9 +101,24 @@ def _is_empty(values: _Range) -> bool:
 def _is_false(part: Scalar) -> bool:
     if isinstance(part, Literal):
         return part.value is not True
-    if not isinstance(part, Call) or part.function not in ("<>", "<", ">") or not part.deterministic:
+    if not isinstance(part, Call):
         return False
-    return part.args[0].digest == part.args[1].digest
+    branches = _in_branches(part)
+    if branches:
+        return all(isinstance(b, Literal) and b.value is not True for b in branches)
+    return part.function in ("<>", "<", ">") and part.deterministic and part.args[0].digest == part.args[1].digest
+
+
+def _in_branches(part: Call) -> list[Scalar]:
+    """What a condition that asks something of a CASE is in each of its branches; none for another one."""
+    cases = [n for n, a in enumerate(part.args) if isinstance(a, Call) and a.function == "CASE"]
+    if part.function in ("AND", "OR", "CASE") or not cases:
+        return []
+    asked = part.args[cases[-1]]
+    assert isinstance(asked, Call)
+    results = [*asked.args[1::2], asked.args[-1]]
+    before, behind = part.args[: cases[-1]], part.args[cases[-1] + 1 :]
+    return [folded(replace(part, args=(*before, result, *behind))) for result in results]
 
 
 def _ranges(parts: Iterable[Scalar]) -> Iterable[_Range]:

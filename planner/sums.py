@@ -26,6 +26,13 @@ def made_of_sums(calls: Sequence[AggregateCall], below: Schema, keys: Collection
     return len(parts) < len({_part(c.function, c, below) for c in calls})
 
 
+def begin_at_zero(calls: Sequence[AggregateCall], below: Schema) -> bool:
+    """Whether the sums that averages are made of begin with 0, and not with their first value, where they are `made_of_sums`:
+    where a SUM is of the same, since all are made alike once more if that leaves fewer."""
+    totals = {_part(c.function, c, below) for c in calls if kind_of(c) == "SUM"}
+    return any(_parts(c, below)[0] in totals for c in calls if kind_of(c) == "AVG")
+
+
 def _is_its_key(call: AggregateCall, keys: Collection[str]) -> bool:
     return kind_of(call) in ("AVG", "MIN", "MAX") and call.argument in keys and call.filter_column is None
 
@@ -38,6 +45,11 @@ def _parts(call: AggregateCall, below: Schema) -> list[_Part]:
     if kind == "SUM" and not call.type.nullable:
         return [total]
     return [total, _part(call.function.replace(kind, "COUNT"), call, below)]
+
+
+def own_name(function: str) -> str:
+    """The function of a call that was made of sums, as people write it."""
+    return function.removesuffix(" SUMMED").removesuffix(" DIVIDED")
 
 
 def _part(function: str, call: AggregateCall, below: Schema) -> _Part:

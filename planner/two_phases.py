@@ -18,6 +18,7 @@ from parser.types import Root
 from planner.logical import AggregateCall, GlobalAggregate, GroupAggregate, LocalAggregate, LogicalPlan
 from planner.rewrite import transform
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
+from planner.sums import own_name
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -66,7 +67,7 @@ def splits(node: GroupAggregate, strategy: str) -> bool:
 
 
 def _merges(call: AggregateCall, strategy: str) -> bool:
-    if call.function.removesuffix(" SUMMED") not in _SPLIT or call.distinct:
+    if own_name(call.function) not in _SPLIT or call.distinct:
         return False
     binary = call.argument_type is not None and call.argument_type.root in (Root.FLOAT, Root.DOUBLE)
     return strategy == "TWO_PHASE" or not binary or call.function == "COUNT"

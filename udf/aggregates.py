@@ -87,7 +87,7 @@ class Sum(BothWays):
     """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums wrap around in the
     width of the argument for SUM, in BIGINT for AVG, and averages of them are cut to integers. As in Flink SUM is its first
     value and what comes to that, so that a sum of -0.0 alone is -0.0; AVG, and SUM with OVER (`from_zero`), add to 0.
-    `summed`: AVG of a sum in the type of the argument."""
+    `summed`: made of a SUM, in the type of the argument, and a COUNT."""
 
     result_type: DataType
     sum_type: DataType
@@ -128,7 +128,7 @@ class Sum(BothWays):
 
     def _begin(self, acc: Accumulator, slots: Slots) -> None:
         """-0.0 is what changes no number that is added to it."""
-        if not (self.average or self.from_zero) and acc["sum"].dtype.kind == "f":
+        if not self.from_zero and acc["sum"].dtype.kind == "f":
             acc["sum"][slots[~acc["sum?"][slots].astype(np.bool_)]] = -0.0
 
     def _add_decimals(self, acc: Accumulator, slots: Slots, values: Column, sign: int) -> None:
@@ -158,6 +158,10 @@ class Sum(BothWays):
             with np.errstate(all="ignore"):
                 sums = self._averages(sums, np.where(present, counts, 1))
         return to_arrow_column(sums, present, self.result_type)
+
+    def parts(self, acc: Accumulator, slots: Slots) -> list[Vector]:
+        """What the result is made from besides its sum."""
+        return [Vector(pa.array(acc["count"][slots], pa.int64()))] if self.summed else []
 
     def _averages(self, sums: Column, divisor: Slots) -> Column:
         if self.summed:
@@ -202,14 +206,14 @@ def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:
     t = _one_number("AVG", types)
     if t.root is Root.DECIMAL:
         result = decimal(38, max(6, t.scale)).with_nullable(t.nullable)
-        return Sum(result, decimal(38, t.scale), average=True)
-    return Sum(t, BIGINT if t.is_integer else DataType(Root.DOUBLE), average=True)
+        return Sum(result, decimal(38, t.scale), average=True, from_zero=True)
+    return Sum(t, BIGINT if t.is_integer else DataType(Root.DOUBLE), average=True, from_zero=True)
 
 
 def _sum_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
     found = _sum(types, retract)
     assert isinstance(found, Sum)
-    return replace(found, from_zero=True)
+    return replace(found, from_zero=True, summed=True)
 
 
 def _avg_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
@@ -217,6 +221,12 @@ def _avg_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
     assert isinstance(found, Sum)
     held = found.result_type.plain if found.result_type.root is Root.FLOAT else found.sum_type
     return replace(found, sum_type=held, summed=True)
+
+
+def _avg_divided(types: Sequence[DataType], retract: bool) -> Aggregate:
+    found = _avg_summed(types, retract)
+    assert isinstance(found, Sum)
+    return replace(found, from_zero=False)
 
 
 def _one_number(name: str, types: Sequence[DataType]) -> DataType:
@@ -236,6 +246,7 @@ _AGGREGATES: dict[str, Factory] = {
     "AVG": _avg,
     "SUM SUMMED": _sum_summed,  # those that `planner.passes.share_sums` makes
     "AVG SUMMED": _avg_summed,
+    "AVG DIVIDED": _avg_divided,
 }
 
 

@@ -1,5 +1,6 @@
 """AVG and SUM are made of one sum and one count, in the type of their argument, where fewer are needed so, as in Flink;
-always beside a variance, which is made of them, too. Integers that wrap around and -0.0 show it.
+always beside a variance, which is made of others, too. Integers that wrap around and -0.0 show it: a sum that is shared
+begins with 0 (SUMMED), that of an average alone with its first value (DIVIDED).
 
 SELECT AVG(i) AS a, SUM(i) AS s, COUNT(i) AS n FROM t
 
@@ -8,11 +9,12 @@ GroupAggregate: AVG(i), SUM(i), COUNT(i)        GroupAggregate: AVG SUMMED(i), S
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.logical import AggregateCall, GroupAggregate, LogicalPlan, WindowAggregate
 from planner.rewrite import transform
-from planner.sums import kind_of, made_of_sums
+from planner.sums import begin_at_zero, kind_of, made_of_sums
 
 
 def share_sums(plan: LogicalPlan) -> LogicalPlan:
@@ -26,9 +28,10 @@ def _shared(node: LogicalPlan) -> LogicalPlan:
     calls = node.aggregates
     if not any(kind_of(c) in ("AVG", "SUM") for c in calls) or not made_of_sums(calls, node.input.schema):
         return node
-    return replace(node, aggregates=tuple(_summed(c) for c in calls))
+    made = {"SUM": "SUM SUMMED", "AVG": "AVG SUMMED" if begin_at_zero(calls, node.input.schema) else "AVG DIVIDED"}
+    return replace(node, aggregates=tuple(_made(c, made) for c in calls))
 
 
-def _summed(call: AggregateCall) -> AggregateCall:
+def _made(call: AggregateCall, made: Mapping[str, str]) -> AggregateCall:
     kind = kind_of(call)
-    return replace(call, function=call.function.replace(kind, f"{kind} SUMMED")) if kind in ("AVG", "SUM") else call
+    return replace(call, function=call.function.replace(kind, made.get(kind, kind)))

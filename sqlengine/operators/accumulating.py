@@ -18,7 +18,7 @@ from sqlengine.operators.distinct_values import DistinctValues, plain_function
 from sqlengine.state.columns import BoolArray, SlotColumn
 from sqlengine.state.table import KeyedTable
 from udf.accumulators import empty_accumulator
-from udf.aggregates import Accumulator, Aggregate, bind_aggregate
+from udf.aggregates import Accumulator, Aggregate, Sum, bind_aggregate
 from udf.statistics import Spread
 from udf.vector import Errors, Vector, merge_errors
 
@@ -95,10 +95,9 @@ class Accumulators:
         return [r if isinstance(r, Vector) else Vector(r) for r in found]
 
     def parts(self, slots: IntArray) -> list[Vector]:
-        """What variances are made from: Flink tells of a result again where only that has changed."""
-        return [
-            p for i, b in enumerate(self._bound) if isinstance(b, Spread) for p in b.parts(self._accumulator(i), slots)
-        ]
+        """What some calls are made from: Flink tells of a result again where only that has changed."""
+        made = ((i, b) for i, b in enumerate(self._bound) if isinstance(b, Spread | Sum))
+        return [part for i, bound in made for part in bound.parts(self._accumulator(i), slots)]
 
     def merge(self, slots: IntArray, others: IntArray) -> None:
         """Adds the accumulators at `others` to those at `slots` (each named once). Where a user's aggregate fails to, it

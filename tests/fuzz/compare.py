@@ -137,7 +137,7 @@ def _answers(events: Iterable[Mapping[str, Any]]) -> dict[int, Answer]:
 
 def verdict(ours: Answer, flink: Answer, query: Query) -> Verdict:
     if isinstance(ours, str) or isinstance(flink, str):
-        alone = "accepted" if _INVALID in str(flink) and not known.unplanned(str(flink)) else "unplanned"
+        alone = "accepted" if _INVALID in str(flink) and not known.unplanned(query.sql, str(flink)) else "unplanned"
         kinds = {(True, True): "both fail", (True, False): "refused", (False, True): alone}
         return Verdict(kinds[isinstance(ours, str), isinstance(flink, str)], ours, flink)
     if query.first_of is not None:

@@ -40,6 +40,7 @@ from planner.logical.windows import AggregateCall, EmittingAggregate
 from planner.merge import Graph, merge
 from planner.required import required
 from planner.scalar import is_deterministic
+from planner.sums import own_name
 
 # Sums, counts and extremes of these are the same in any order; those of binary fractions are rounded at each step.
 _INEXACT = (Root.FLOAT, Root.DOUBLE)
@@ -157,7 +158,7 @@ def _scan(node: Scan) -> str:
 
 
 def _unordered(call: AggregateCall) -> bool:
-    function = call.function.removesuffix(" DISTINCT").removesuffix(" SUMMED")
+    function = own_name(call.function.removesuffix(" DISTINCT"))
     if function not in _UNORDERED:
         return False
     return function == "COUNT" or call.argument_type is None or not _inexact(call.argument_type)

@@ -47,3 +47,18 @@ SELECT COUNT(*) AS n FROM orders o WHERE EXISTS (SELECT 1 FROM users u WHERE o.u
 SELECT 'ab' AS k, COUNT(*) AS n FROM orders WHERE CAST(NULL AS BOOLEAN) GROUP BY 'ab';
 SELECT COUNT(*) AS n, SUM(qty) AS s FROM orders WHERE FALSE GROUP BY 1 + 1;
 SELECT 'ab' AS k, 'c' AS l, COUNT(*) AS n FROM orders GROUP BY 'ab', 'c';
+-- Flink does not look below OVER.
+SELECT COUNT(*) AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY qty) AS r FROM orders WHERE FALSE) WHERE r < 3;
+SELECT COUNT(*) AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY qty) AS r FROM orders WHERE qty IS DISTINCT FROM qty) WHERE r = 1;
+-- materialized
+SELECT name, (SELECT COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY qty) AS r FROM orders WHERE FALSE) WHERE r = 1) AS n FROM users;
+-- materialized
+SELECT name, (SELECT COUNT(*) FROM (SELECT DISTINCT qty FROM orders WHERE FALSE)) AS n FROM users;
+-- What is asked of CASE is asked of each branch.
+SELECT COUNT(*) AS n FROM orders WHERE CASE WHEN qty > 1 THEN 'ab' ELSE '' END LIKE 'a!_%' ESCAPE '!';
+SELECT COUNT(*) AS n FROM orders WHERE CASE WHEN qty > 1 THEN 1 WHEN qty < 0 THEN 5 END > 7;
+SELECT COUNT(*) AS n FROM orders WHERE CASE WHEN qty > 1 THEN 1 ELSE 2 END IN (4, 5) AND user_id > 0;
+SELECT COUNT(*) AS n FROM orders WHERE NOT (CASE WHEN qty > 1 THEN 1 ELSE 2 END < 5);
+SELECT COUNT(*) AS n FROM orders WHERE CASE WHEN qty > 1 THEN 1 ELSE 2 END IS NULL;
+SELECT COUNT(*) AS n FROM orders WHERE UPPER(CASE WHEN qty > 1 THEN 'a' ELSE 'b' END) = 'c';
+SELECT COUNT(*) AS n FROM orders WHERE CASE WHEN qty > 1 THEN 1 ELSE 9 END > 9 AND CASE WHEN qty > 1 THEN 1 ELSE 9 END < 20;

@@ -24,3 +24,16 @@ SELECT AVG(n), SUM(n), COUNT(n) FROM (SELECT i, MAX(n) AS n FROM gaps GROUP BY i
 SELECT window_start, AVG(t), SUM(t), COUNT(t) FROM TABLE(TUMBLE(TABLE gaps, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end;
 SELECT TUMBLE_START(ts, INTERVAL '1' HOUR), AVG(t), VAR_SAMP(i) FROM gaps GROUP BY TUMBLE(ts, INTERVAL '1' HOUR);
 SELECT i, AVG(t), SUM(t), COUNT(t) FROM gaps GROUP BY ROLLUP (i);
+-- Beside a variance the sum of an average begins with its first value, where no SUM shares it.
+-- materialized
+SELECT i, AVG(x), VAR_SAMP(y) FROM z GROUP BY i;
+-- materialized
+SELECT i, AVG(x), SUM(x), VAR_SAMP(y) FROM z GROUP BY i;
+-- materialized
+SELECT i, AVG(x) FILTER (WHERE y IS NOT NULL), SUM(x), STDDEV_POP(x) FROM z GROUP BY i;
+-- materialized
+SELECT i, AVG(x), AVG(y), SUM(y), VAR_POP(i) FROM z GROUP BY i;
+-- materialized
+SELECT i, AVG(DISTINCT x), AVG(y), SUM(x), VAR_POP(x) FROM z GROUP BY i;
+SELECT HOP_START(ts, INTERVAL '2' SECOND, INTERVAL '4' SECOND), AVG(x), VAR_SAMP(i) FROM z GROUP BY HOP(ts, INTERVAL '2' SECOND, INTERVAL '4' SECOND);
+SELECT window_start, AVG(x), SUM(y), VAR_SAMP(i) FROM TABLE(TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL '2' SECOND)) GROUP BY window_start, window_end;
