@@ -105,6 +105,13 @@ class Accumulators:
         for i, bound in enumerate(self._bound):
             bound.merge(self._accumulator(i), slots, self._accumulator(i), others)
 
+    def swap(self, slots: IntArray, others: IntArray) -> None:
+        """What is at `slots` goes to `others`, and the other way (each named once)."""
+        both, turned = np.concatenate([slots, others]), np.concatenate([others, slots])
+        for i in range(len(self._bound)):
+            for column in self._accumulator(i).values():
+                column[both] = column[turned]
+
     def merge_with(self, slots: IntArray, parts: Mapping[str, SlotColumn], others: IntArray) -> None:
         """Adds accumulators of another place, whose `columns` are `parts`, at `others` to those at `slots` (each once)."""
         for i, bound in enumerate(self._bound):

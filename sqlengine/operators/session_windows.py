@@ -37,6 +37,7 @@ class SessionAggregateOperator:
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._ordered = any(call.goes_by_order for call in node.aggregates)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -67,8 +68,19 @@ class SessionAggregateOperator:
     def _add(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._window.time_column, self._clock, self._counters)
         keys = [batch.column(k) for k in self._node.keys]
+        if self._ordered and batch.num_rows > 1 and self._sessions.joins(keys, times):
+            for row in range(batch.num_rows):  # each finds what is there when it comes
+                self._add_timed(batch.take(np.array([row])), times[row : row + 1], output)
+        else:
+            self._add_timed(batch, times, output)
+
+    def _add_timed(self, batch: Batch, times: IntArray, output: Output) -> None:
+        keys = [batch.column(k) for k in self._node.keys]
         found = self._sessions.assign(keys, times, self._clock.before(batch))
         for slots, others in found.merges:
+            if self._ordered:
+                first = np.isin(others, found.ahead)
+                self._accumulators.swap(slots[first], others[first])
             self._accumulators.merge(slots, others)
             if self._retracts:
                 counts = self._table.columns[_ROWS].view(np.int64)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import IntArray
 from sqlengine.operators.base import Context
-from sqlengine.operators.session_spans import Held, Rows, Spans, spans_of
+from sqlengine.operators.session_spans import Held, Rows, Spans, java_places, spans_of
 from sqlengine.operators.window_times import WindowClock
 from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.table import KeyedTable
@@ -25,11 +25,13 @@ _HOUR_MS = 3_600_000
 @dataclass(frozen=True)
 class Assigned:
     """Rows in sessions. `rows`: those that are not late; `slots`: the session of each. `merges`: slots, and others that
-    have become part of them, pair by pair; within one of them no slot is named twice."""
+    have become part of them, pair by pair; within one of them no slot is named twice. `ahead`: the others of which what
+    they have comes first, in Flink, where two become one."""
 
     rows: IntArray
     slots: IntArray
     merges: Sequence[tuple[IntArray, IntArray]]
+    ahead: IntArray
 
 
 class Sessions:
@@ -64,6 +66,23 @@ class Sessions:
         self.chains.leave(slots)
         self.table.remove(slots)
 
+    def joins(self, keys: Sequence[pa.Array], instants: IntArray) -> bool:
+        """Whether of rows with these times one may join sessions that others before it have made: it lies before the latest
+        of its key."""
+        codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
+        which, slots = self.chains.members(self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts)))
+        columns = self.table.columns
+        bounds = columns[START][slots].tolist(), columns[END][slots].tolist()
+        latest: dict[int, tuple[int, int]] = {}
+        for key, start, end in zip(which.tolist(), *bounds, strict=True):
+            latest[key] = max(latest.get(key, (start, end)), (start, end))
+        for key, time in zip(codes.tolist(), self._clock.local(instants).tolist(), strict=True):
+            start, end = latest.get(key, (time, time))
+            if time < start:
+                return True
+            latest[key] = (start if time <= end else time, max(end, time + self._gap_ms))
+        return False
+
     def assign(self, keys: Sequence[pa.Array], instants: IntArray, before: IntArray) -> Assigned:
         """Puts rows with these times into sessions; `before` is what had passed before each of them. Sessions that have
         become part of another are still to be removed."""
@@ -77,9 +96,10 @@ class Sessions:
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
         behind = instants - margin <= before
         spans = spans_of(rows, held, self._gap_ms, behind, self._clock.fires)
+        places = java_places(held.start, held.end)
         targets, merges = self._place(spans, slots, distinct)
         kept = np.flatnonzero(spans.row_span >= 0)
-        return Assigned(kept, targets[spans.row_span[kept]], merges)
+        return Assigned(kept, targets[spans.row_span[kept]], merges, _ahead(held, spans, targets, places))
 
     def _place(
         self, spans: Spans, held: IntArray, keys: Sequence[pa.Array]
@@ -119,6 +139,20 @@ class Sessions:
         columns[START][slots], columns[END][slots] = starts, ends
         columns[FIRES][slots] = self._clock.fires(ends)
         self.table.mark(slots)
+
+
+def _ahead(held: Held, spans: Spans, targets: IntArray, places: IntArray) -> IntArray:
+    """Slots of sessions that have become part of another, and stand before it in a set of Flink's; with equal places the
+    later one does."""
+    known = np.full(int(held.slot.max(initial=0)) + 1, 0, np.int64)
+    start = known.copy()
+    known[held.slot], start[held.slot] = places, held.start
+    target = targets[spans.held_span]
+    mine = target != held.slot
+    there, place = target[mine], places[mine]
+    first = (place < known[there]) | ((place == known[there]) & (held.start[mine] > start[there]))
+    ahead: IntArray = held.slot[mine][first]
+    return ahead
 
 
 def _rounds(slots: IntArray, others: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
