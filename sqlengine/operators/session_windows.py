@@ -70,13 +70,13 @@ class SessionAggregateOperator:
         keys = [batch.column(k) for k in self._node.keys]
         if self._ordered and batch.num_rows > 1 and self._sessions.joins(keys, times):
             for row in range(batch.num_rows):  # each finds what is there when it comes
-                self._add_timed(batch.take(np.array([row])), times[row : row + 1], output)
+                self._add_timed(batch.take(np.array([row])), times[row : row + 1], output, again=True)
         else:
             self._add_timed(batch, times, output)
 
-    def _add_timed(self, batch: Batch, times: IntArray, output: Output) -> None:
+    def _add_timed(self, batch: Batch, times: IntArray, output: Output, *, again: bool = False) -> None:
         keys = [batch.column(k) for k in self._node.keys]
-        found = self._sessions.assign(keys, times, self._clock.before(batch))
+        found = self._sessions.assign(keys, times, self._clock.before(batch), again=again)
         for slots, others in found.merges:
             if self._ordered:
                 first = np.isin(others, found.ahead)

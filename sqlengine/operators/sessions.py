@@ -83,9 +83,12 @@ class Sessions:
             latest[key] = (start if time <= end else time, max(end, time + self._gap_ms))
         return False
 
-    def assign(self, keys: Sequence[pa.Array], instants: IntArray, before: IntArray) -> Assigned:
+    def assign(
+        self, keys: Sequence[pa.Array], instants: IntArray, before: IntArray, *, again: bool = False
+    ) -> Assigned:
         """Puts rows with these times into sessions; `before` is what had passed before each of them. Sessions that have
-        become part of another are still to be removed."""
+        become part of another are still to be removed. `again`: in one step, so sessions that are over may still be
+        there."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         distinct = [k.take(pa.array(firsts)) for k in keys]
         which, slots = self.chains.members(self.chains.groups(distinct, len(firsts)))
@@ -94,7 +97,7 @@ class Sessions:
         rows = Rows(codes, self._clock.local(instants), before)
         # Within an hour of it, clocks that jump may show what is over as what is still to come.
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
-        behind = instants - margin <= before
+        behind = np.full(len(rows.key), True) if again else instants - margin <= before
         spans = spans_of(rows, held, self._gap_ms, behind, self._clock.fires)
         places = java_places(held.start, held.end)
         targets, merges = self._place(spans, slots, distinct)

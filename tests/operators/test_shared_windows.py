@@ -161,7 +161,8 @@ def test_aggregates(window: Hop | Cumulate | Session, seed: int) -> None:
         ends = [cast(int, r[-2]) for r in found]
         assert ends == sorted(ends)
         first = first or found
-        assert [unordered(r) for r in found] == [unordered(r) for r in first]
+        kept = (lambda r: r) if isinstance(window, Session) else unordered
+        assert list(map(kept, found)) == list(map(kept, first))
 
 
 def shown(one: Open) -> tuple[object, ...]:
