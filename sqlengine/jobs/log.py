@@ -194,10 +194,15 @@ class JobLog:
             self.jobs[job.name] = job
 
     def renamed(self, job: Job, new: str, file: str | None) -> tuple[JobVersion, list[JobVersion]]:
-        """A job's version under a new name, where it comes from `file`, and its other versions. They are numbered behind
-        those that the name has had. The old name keeps its own: versions of other jobs may need them."""
-        shift = max(self.versions.get(new, {0: None}))
-        held = {n: replace(v, name=new, version=n + shift) for n, v in sorted(self.versions[job.name].items())}
+        """A job's version under a new name, where it comes from `file`, and its other versions but those that the name
+        has had: a name that comes back must not double what there is. They are numbered behind those. The old name keeps
+        its own: versions of other jobs may need them."""
+        there = self.versions.get(new, {})
+        known = {(v.created_ms, v.sql) for v in there.values()}
+        mine = sorted(self.versions[job.name].items())
+        kept = {n: v for n, v in mine if n == job.version or (v.created_ms, v.sql) not in known}
+        numbers = range(max(there) + 1, max(there) + 1 + len(kept)) if there else kept
+        held = {n: replace(v, name=new, version=number) for number, (n, v) in zip(numbers, kept.items(), strict=True)}
         return replace(held.pop(job.version), file=file), list(held.values())
 
     def _keep(self, versions: Collection[JobVersion]) -> None:

@@ -32,6 +32,26 @@ def test_a_rename_reports_state_as_kept(tmp_path: Path) -> None:
     engine.close()
 
 
+def test_names_that_come_back_do_not_double_what_the_job_was(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS)
+    for least in (1, 2):
+        engine.submit("one", f"INSERT INTO outs SELECT 'a', id FROM events WHERE id > {least}")
+    for turn in range(12):
+        old, new = ("one", "two") if turn % 2 == 0 else ("two", "one")
+        assert engine.change(Request(Origin.SDK, renames={old: new}))[new].status == "renamed"
+    assert [len(engine.history(name)) for name in ("one", "two")] == [8, 7]  # one more with each turn
+    assert [v.sql[-6:] for v in engine.history("one")] == ["id > 1", *["id > 2"] * 7]
+    assert engine.job("one").version == 8
+    engine.rollback("one", 1)
+    die(engine)
+    engine = open_engine(tmp_path)
+    append(engine, 2)
+    step(engine)
+    assert of_job(engine, "a") == [2]
+    engine.close()
+
+
 def test_another_bound_of_a_top_n_resets_it_and_leaves_the_ranks_that_are_no_more(tmp_path: Path) -> None:
     engine = open_engine(tmp_path)
     engine.submit("tables", EVENTS + BEST)
