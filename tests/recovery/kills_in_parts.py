@@ -132,13 +132,13 @@ class RunInParts(Run):
 
 
 def run_instances_named(run: RunInParts, places: Sequence[tuple[str, str]]) -> None:
-    """A kill of an instance at each of these points and moments. AssertionError where anything was lost or doubled, or a
-    point was not met."""
+    """A kill of an instance at each of these points and moments. AssertionError where anything was lost or doubled, or,
+    that known, a point was not met."""
     # Those for which instances are ended come last: they need some that live for a while.
     left = sorted(run.chance.sample(places, len(places)), key=lambda place: place[0] in _ENDED)
     in_vain = 0
-    while left:
+    while left and in_vain < _TRIALS:
         before, left = len(left), [*left[_DOOMS:], *run.kill_instances_at(left[:_DOOMS])]
         in_vain = in_vain + 1 if len(left) == before else 0
-        assert in_vain < _TRIALS, f"instances did not come to die: {left}"
     run.finish()
+    assert not left, f"instances did not come to die: {left}"

@@ -89,7 +89,8 @@ IN_PARTS = Workload(
     _DATABASE,
     _JOBS,
     saved=("window", "grown", "join", "rule"),
-    isolated=("window", "join", "grown", "chained", "tick", "drawn", "echo", "sums", "tail", "by_host", "seen"),
+    # Those that are saved, too: what comes back from a savepoint, alone, nobody else brings home.
+    isolated=("rule", "window", "join", "grown", "chained", "tick", "drawn", "echo", "sums", "tail", "by_host", "seen"),
     replaced={"hot": _HOT, "sums": _SUMS},
     moved={"minutes": 1, "pairs": 2, "readings": SHARDS},
     compacted=("sums", "known"),
