@@ -106,9 +106,9 @@ class Accumulators:
             bound.merge(self._accumulator(i), slots, self._accumulator(i), others)
 
     def swap(self, slots: IntArray, others: IntArray) -> None:
-        """What is at `slots` goes to `others`, and the other way (each named once)."""
+        """What is at `slots` goes to `others`, and the other way (each named once), but what is the first or last to come."""
         both, turned = np.concatenate([slots, others]), np.concatenate([others, slots])
-        for i in range(len(self._bound)):
+        for i in (i for i, call in enumerate(self.calls) if not _ends(call)):
             for column in self._accumulator(i).values():
                 column[both] = column[turned]
 
