@@ -20,6 +20,7 @@ from sqlengine.state.table import KeyedTable
 NUMBER, START, END, FIRES = "#number", "#start", "#end", "#fires"
 _COUNT = BIGINT.with_nullable(False)
 _HOUR_MS = 3_600_000
+_NEVER = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -67,20 +68,27 @@ class Sessions:
         self.table.remove(slots)
 
     def joins(self, keys: Sequence[pa.Array], instants: IntArray) -> bool:
-        """Whether of rows with these times one may join sessions that others before it have made: it lies before the latest
-        of its key."""
+        """Whether of rows with these times one may join sessions that others before it have made: it lies before the end
+        of one that is not the latest of its key."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         which, slots = self.chains.members(self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts)))
         columns = self.table.columns
         bounds = columns[START][slots].tolist(), columns[END][slots].tolist()
-        latest: dict[int, tuple[int, int]] = {}
-        for key, start, end in zip(which.tolist(), *bounds, strict=True):
-            latest[key] = max(latest.get(key, (start, end)), (start, end))
+        # Of each key where the latest begins and ends, and how far those before it reach.
+        latest: dict[int, tuple[int, int, int]] = {}
+        for key, start, end in sorted(zip(which.tolist(), *bounds, strict=True)):
+            latest[key] = (start, end, latest[key][1] if key in latest else _NEVER)
         for key, time in zip(codes.tolist(), self._clock.local(instants).tolist(), strict=True):
-            start, end = latest.get(key, (time, time))
-            if time < start:
+            start, end, earlier = latest.get(key, (time, time, _NEVER))
+            own_end = time + self._gap_ms
+            if time > end:
+                latest[key] = (time, own_end, end)
+            elif time >= start or (time > earlier and own_end >= start):
+                latest[key] = (min(start, time), max(end, own_end), earlier)
+            elif time > earlier:
+                latest[key] = (start, end, own_end)
+            else:
                 return True
-            latest[key] = (start if time <= end else time, max(end, time + self._gap_ms))
         return False
 
     def assign(
@@ -99,10 +107,9 @@ class Sessions:
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
         behind = np.full(len(rows.key), True) if again else instants - margin <= before
         spans = spans_of(rows, held, self._gap_ms, behind, self._clock.fires)
-        places = java_places(held.start, held.end)
         targets, merges = self._place(spans, slots, distinct)
         kept = np.flatnonzero(spans.row_span >= 0)
-        return Assigned(kept, targets[spans.row_span[kept]], merges, _ahead(held, spans, targets, places))
+        return Assigned(kept, targets[spans.row_span[kept]], merges, _ahead(held, targets[spans.held_span]))
 
     def _place(
         self, spans: Spans, held: IntArray, keys: Sequence[pa.Array]
@@ -144,17 +151,17 @@ class Sessions:
         self.table.mark(slots)
 
 
-def _ahead(held: Held, spans: Spans, targets: IntArray, places: IntArray) -> IntArray:
-    """Slots of sessions that have become part of another, and stand before it in a set of Flink's; with equal places the
-    later one does."""
-    known = np.full(int(held.slot.max(initial=0)) + 1, 0, np.int64)
-    start = known.copy()
-    known[held.slot], start[held.slot] = places, held.start
-    target = targets[spans.held_span]
-    mine = target != held.slot
-    there, place = target[mine], places[mine]
-    first = (place < known[there]) | ((place == known[there]) & (held.start[mine] > start[there]))
-    ahead: IntArray = held.slot[mine][first]
+def _ahead(held: Held, targets: IntArray) -> IntArray:
+    """Slots of sessions that have become part of another (`targets`, by session), and stand before it in a set of Flink's;
+    with equal places the later one does."""
+    mine = np.flatnonzero(targets != held.slot)
+    if not len(mine):
+        return mine
+    order = np.argsort(held.slot)
+    there = order[np.searchsorted(held.slot[order], targets[mine])]
+    places = java_places(held.start, held.end)
+    first = (places[mine] < places[there]) | ((places[mine] == places[there]) & (held.start[mine] > held.start[there]))
+    ahead: IntArray = held.slot[mine[first]]
     return ahead
 
 
