@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
-from parser.types import Column, DataType, Root, Schema, timestamp
+from parser.types import Column, DataType, Schema, timestamp
 from planner.changelog import Changes
 from planner.logical.node import LogicalPlan, Names, OneInput, Stateful
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session
@@ -89,22 +89,6 @@ class SessionAssign(OneInput, Stateful):
         return self.window.keys
 
 
-# Not COLLECT: values that share a slot of Java's table keep the order in which they came.
-_IN_ANY_ORDER = frozenset({"COUNT", "SUM", "SUM0", "AVG", "MIN", "MAX"})
-
-
-def goes_by_order(function: str, argument: DataType | None) -> bool:
-    """Whether an aggregate function may give another value for rows in another order; FLOAT and DOUBLE do in the last
-    digits of their sums."""
-    if function.partition(" ")[0] not in _IN_ANY_ORDER:
-        return True
-    return function != "COUNT" and argument is not None and _is_inexact(argument)
-
-
-def _is_inexact(kind: DataType) -> bool:
-    return kind.root in (Root.FLOAT, Root.DOUBLE) or any(map(_is_inexact, kind.children))
-
-
 @dataclass(frozen=True)
 class AggregateCall:
     """`function` of `udf.aggregates` over the input column `argument` (None for COUNT(*)); `name` and `type` are those
@@ -122,10 +106,6 @@ class AggregateCall:
     def columns(self) -> Names:
         """Those of the input that it reads."""
         return frozenset(n for n in (self.argument, self.filter_column) if n is not None)
-
-    @property
-    def goes_by_order(self) -> bool:
-        return goes_by_order(self.function, self.argument_type)
 
     def __str__(self) -> str:
         distinct = "DISTINCT " if self.distinct else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
+from parser.types import DataType, Root
 from planner.chunked import Chunked
 from planner.logical import (
     AssignWatermark,
@@ -35,12 +36,16 @@ from planner.logical import (
     WindowJoin,
     WindowRank,
 )
-from planner.logical.windows import EmittingAggregate, goes_by_order
+from planner.logical.windows import AggregateCall, EmittingAggregate
 from planner.merge import Graph, merge
 from planner.required import required
 from planner.scalar import is_deterministic
+from planner.sums import own_name
 
 # Sums, counts and extremes of these are the same in any order; those of binary fractions are rounded at each step.
+_INEXACT = (Root.FLOAT, Root.DOUBLE)
+# Not COLLECT: values that share a slot of Java's table keep the order in which they came.
+_UNORDERED = frozenset({"COUNT", "SUM", "SUM0", "AVG", "MIN", "MAX"})
 # What gives the same, or the same in the end, in any order.
 _PLAIN = (
     *(Values, Filter, Project, TableFunction, Union, Sink, Constrain, DropUpdateBefore, AssignWatermark, WindowAssign),
@@ -130,7 +135,7 @@ def _asks(node: LogicalPlan) -> str:
         case EmittingAggregate():
             return "what is told early depends on what has come"
         case GroupAggregate() | WindowAggregate():
-            return next((f"{c.function} goes by order" for c in node.aggregates if c.goes_by_order), "")
+            return next((f"{c.function} goes by order" for c in node.aggregates if not _unordered(c)), "")
         case Rank() | WindowRank():
             return _rank(node, node.partition, [k.column for k in node.order], node.rank_name)
         case Over():
@@ -152,6 +157,17 @@ def _scan(node: Scan) -> str:
     return "tells where a row was" if node.table.metadata else ""
 
 
+def _unordered(call: AggregateCall) -> bool:
+    function = own_name(call.function.removesuffix(" DISTINCT"))
+    if function not in _UNORDERED:
+        return False
+    return function == "COUNT" or call.argument_type is None or not _inexact(call.argument_type)
+
+
+def _inexact(kind: DataType) -> bool:
+    return kind.root in _INEXACT or any(map(_inexact, kind.children))
+
+
 def _rank(node: LogicalPlan, partition: tuple[str, ...], order: list[str], rank: str | None) -> str:
     """Rows that are equal in the order change places without anybody seeing it where nothing else is in them; with a key
     among the columns of the order there are none."""
@@ -165,4 +181,8 @@ def _rank(node: LogicalPlan, partition: tuple[str, ...], order: list[str], rank:
 def _over(node: Over) -> str:
     if node.frame.is_rows or any(node.input.schema.type(k.column).is_proctime for k in node.order):
         return "goes by rows, not by their order"
-    return next((f"{c.function} goes by order" for c in node.calls if goes_by_order(c.function, c.argument_type)), "")
+    for call in node.calls:
+        exact = call.argument_type is None or not _inexact(call.argument_type)
+        if not (call.function == "COUNT" or (call.function in _UNORDERED and exact)):
+            return f"{call.function} goes by order"
+    return ""
