@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -47,6 +48,22 @@ class Spans:
     end: IntArray
     row_span: IntArray
     held_span: IntArray
+
+
+class Line:
+    """Sessions of one key, by their bounds; those that touch are one."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, start: int, end: int) -> int:
+        """How many it touches, which become one with it."""
+        first, last = bisect_left(self._ends, start), bisect_right(self._starts, end)
+        if first < last:
+            start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
+        self._starts[first:last], self._ends[first:last] = [start], [end]
+        return last - first
 
 
 def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fires) -> Spans:

@@ -70,11 +70,11 @@ class SessionAggregateOperator:
     def _add(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._window.time_column, self._clock, self._counters)
         keys = [batch.column(k) for k in self._node.keys]
-        if self._ordered and batch.num_rows > 1 and self._sessions.joins(keys, times):
-            for row in range(batch.num_rows):  # each finds what is there when it comes
-                self._add_timed(batch.take(np.array([row])), times[row : row + 1], output, again=True)
-        else:
-            self._add_timed(batch, times, output)
+        whole = [(0, batch.num_rows)]
+        pieces = self._sessions.pieces(keys, times) if self._ordered and batch.num_rows > 1 else whole
+        for start, stop in pieces:
+            rows = batch if pieces == whole else batch.take(np.arange(start, stop))
+            self._add_timed(rows, times[start:stop], output, again=start > 0)
 
     def _add_timed(self, batch: Batch, times: IntArray, output: Output, *, again: bool = False) -> None:
         keys = [batch.column(k) for k in self._node.keys]

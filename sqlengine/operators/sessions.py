@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import IntArray
 from sqlengine.operators.base import Context
-from sqlengine.operators.session_spans import Held, Rows, Spans, java_places, spans_of
+from sqlengine.operators.session_spans import Held, Line, Rows, Spans, java_places, spans_of
 from sqlengine.operators.window_times import WindowClock
 from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.table import KeyedTable
@@ -20,7 +21,6 @@ from sqlengine.state.table import KeyedTable
 NUMBER, START, END, FIRES = "#number", "#start", "#end", "#fires"
 _COUNT = BIGINT.with_nullable(False)
 _HOUR_MS = 3_600_000
-_NEVER = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -67,36 +67,29 @@ class Sessions:
         self.chains.leave(slots)
         self.table.remove(slots)
 
-    def joins(self, keys: Sequence[pa.Array], instants: IntArray) -> bool:
-        """Whether of rows with these times one may join sessions that others before it have made: it lies before the end
-        of one that is not the latest of its key."""
+    def pieces(self, keys: Sequence[pa.Array], instants: IntArray) -> list[tuple[int, int]]:
+        """Rows with these times by stretches, from where to where: one for which several sessions become one is alone in
+        its stretch, since it finds what those before it have made."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         which, slots = self.chains.members(self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts)))
         columns = self.table.columns
         bounds = columns[START][slots].tolist(), columns[END][slots].tolist()
-        # Of each key where the latest begins and ends, and how far those before it reach.
-        latest: dict[int, tuple[int, int, int]] = {}
-        for key, start, end in sorted(zip(which.tolist(), *bounds, strict=True)):
-            latest[key] = (start, end, latest[key][1] if key in latest else _NEVER)
-        for key, time in zip(codes.tolist(), self._clock.local(instants).tolist(), strict=True):
-            start, end, earlier = latest.get(key, (time, time, _NEVER))
-            own_end = time + self._gap_ms
-            if time > end:
-                latest[key] = (time, own_end, end)
-            elif time >= start or (time > earlier and own_end >= start):
-                latest[key] = (min(start, time), max(end, own_end), earlier)
-            elif time > earlier:
-                latest[key] = (start, end, own_end)
-            else:
-                return True
-        return False
+        lines: dict[int, Line] = {}
+        for key, start, end in zip(which.tolist(), *bounds, strict=True):
+            lines.setdefault(key, Line()).add(start, end)
+        cuts = [0]
+        for row, (key, time) in enumerate(zip(codes.tolist(), self._clock.local(instants).tolist(), strict=True)):
+            if lines.setdefault(key, Line()).add(time, time + self._gap_ms) > 1:
+                cuts += (row, row + 1)
+        cuts.append(len(instants))
+        return [(a, b) for a, b in pairwise(cuts) if a < b]
 
     def assign(
         self, keys: Sequence[pa.Array], instants: IntArray, before: IntArray, *, again: bool = False
     ) -> Assigned:
         """Puts rows with these times into sessions; `before` is what had passed before each of them. Sessions that have
-        become part of another are still to be removed. `again`: in one step, so sessions that are over may still be
-        there."""
+        become part of another are still to be removed. `again`: in one step, so sessions that were over before the
+        first of the rows may still be there."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         distinct = [k.take(pa.array(firsts)) for k in keys]
         which, slots = self.chains.members(self.chains.groups(distinct, len(firsts)))
@@ -105,7 +98,9 @@ class Sessions:
         rows = Rows(codes, self._clock.local(instants), before)
         # Within an hour of it, clocks that jump may show what is over as what is still to come.
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
-        behind = np.full(len(rows.key), True) if again else instants - margin <= before
+        behind = instants - margin <= before
+        if again:
+            behind |= np.isin(codes, which[columns[FIRES][slots].astype(np.int64) <= before[:1]])
         spans = spans_of(rows, held, self._gap_ms, behind, self._clock.fires)
         targets, merges = self._place(spans, slots, distinct)
         kept = np.flatnonzero(spans.row_span >= 0)
