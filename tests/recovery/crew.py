@@ -99,7 +99,7 @@ class Operator:
                 time.sleep(self._random.uniform(0.0, 0.03))
                 go_on(self._engine, name)
             case "isolate":
-                self._isolate(self._random.choice(self._what.isolated))
+                self._isolate()
             case "replace":
                 name = self._random.choice(list(self._what.replaced))
                 text = self._what.replaced[name].format(self._random.randint(1, 99))
@@ -112,13 +112,15 @@ class Operator:
                 name = self._named("hot")
                 self._engine.rollback(name, self._random.choice(self._engine.history(name)).version)
 
-    def _isolate(self, name: str) -> None:
-        """Into a graph of its own, or back to the others."""
+    def _isolate(self) -> None:
+        """One into a graph of its own, or back to the others: rather back, or most are away after some lives."""
         fleet = self._engine.fleet
-        if fleet.of(name) is fleet.home(self._engine.job(name)):
-            self._engine.isolate(name)
-        else:
-            self._engine.merge(name)
+        at_home = {n: fleet.of(n) is fleet.home(self._engine.job(n)) for n in self._what.isolated}
+        away = [name for name, here in at_home.items() if not here]
+        if away and self._random.random() < 2 / 3:
+            self._engine.merge(self._random.choice(away))
+        elif len(away) < len(at_home):
+            self._engine.isolate(self._random.choice([name for name, here in at_home.items() if here]))
 
     def _named(self, name: str) -> str:
         """How the job is called now."""
