@@ -218,12 +218,6 @@ class ReloadedSource:
                 return int(records.offsets[keys.index(_CLOSES)]) + 1
         return self._broker.end_offset(self.versions, 0)  # a loss of power took the rest
 
-    def gone(self, shard: str, offset: int) -> str | None:
-        """See `Forgetting`: each graph has versions of its own."""
-        if offset <= self._broker.end_offset(self.versions, 0):
-            return None
-        return "rows were looked up in versions of the file that only the graph has in which the job ran"
-
     def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def close(self) -> None: ...

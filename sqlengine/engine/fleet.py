@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Final
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from parser.errors import JobError, SqlError
 from planner.division import why_not_divided
 from planner.logical import LogicalPlan, Scan, Sink
-from sqlengine.connectors.base import Environment, Forgetting
+from sqlengine.connectors.base import Environment, Forgetting, Reloading
 from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.savepoints import Restoration
@@ -176,7 +176,8 @@ class Fleet:
             TopicEpochLog(broker, name)  # makes the topic
             store = stores.open(name)
             try:
-                position = restoration.position(name, job, version, broker.end_offset(EPOCHS, 0))
+                taken_up = self._take_up(name, restoration)
+                position = restoration.position(name, job, version, broker.end_offset(EPOCHS, 0), taken_up)
                 store.put(msgspec.to_builtins(position), restoration.tables)
             finally:
                 store.close()
@@ -184,6 +185,20 @@ class Fleet:
         except SqlError:
             stores.remove(name)
             raise
+
+    def _take_up(self, graph: str, restoration: Restoration) -> dict[str, dict[str, int]]:
+        """Where sources go on in which rows are looked up: behind the version that they had."""
+        environment = Environment(self._host.broker, self._host.machine.clock, graph)
+        found = {}
+        for name, lines in restoration.versions.items():
+            scan = restoration.graph.nodes[name].plan
+            assert isinstance(scan, Scan)
+            with closing(open_scan(scan, environment)) as source:
+                assert isinstance(source, Reloading)
+                at = source.take_up(lines, alone=True)
+                assert at is not None
+                found[name] = dict.fromkeys(source.shards(), at)
+        return found
 
     def gone(self, scan: Scan, positions: Mapping[str, int]) -> str | None:
         """Why a table cannot be read on from where a savepoint was made; None where it can."""

@@ -29,7 +29,7 @@ PATHS: Final = ("execution.state-recovery.path", "execution.savepoint.path")
 
 @dataclass(frozen=True)
 class SavedTable:
-    """A table of an operation: its rows are in `file`, whose bytes have the checksum `crc`."""
+    """A table: its rows are in `file`, whose bytes have the checksum `crc`."""
 
     name: str
     layout: str
@@ -50,7 +50,8 @@ class SavedOperation:
 
 @dataclass(frozen=True)
 class SavedSource:
-    """A source: the next offset of each shard. `scan` is the digest of the table as it was read."""
+    """A source: the next offset of each shard. `scan` is the digest of the table as it was read; `version`: the lines that it
+    had of a file in which rows are looked up, since each graph counts versions in its own way."""
 
     scan: str
     table: str
@@ -58,6 +59,7 @@ class SavedSource:
     stored: str
     positions: dict[str, int]
     ended: bool
+    version: SavedTable | None = None
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,19 @@ class Savepoint:
 
     @property
     def bytes(self) -> int:
-        return sum(t.bytes for o in self.operations for t in o.tables)
+        return sum(t.bytes for t in self.tables)
+
+    @property
+    def tables(self) -> list[SavedTable]:
+        """All that have a file."""
+        versions = [s.version for s in self.sources if s.version is not None]
+        return [*versions, *(t for o in self.operations for t in o.tables)]
 
 
 # What ends so, behind a dot, is not complete yet.
 _WRITING: Final = ".writing"
-# The rows of each table, by the number of its operation and its name.
-Rows = Mapping[tuple[int, str], pa.Table]
+# The rows of each table, by the number of its operation and its name; the lines of a source by its scan.
+Rows = Mapping[tuple[int, str] | str, pa.Table]
 
 
 def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoint:
@@ -108,7 +116,8 @@ def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoi
         disk.remove_folder(scratch)
         disk.make_folder(scratch)
         operations = tuple(_write_operation(disk, scratch, n, o, rows) for n, o in enumerate(savepoint.operations))
-        done = replace(savepoint, operations=operations)
+        sources = tuple(_write_source(disk, scratch, n, s, rows) for n, s in enumerate(savepoint.sources))
+        done = replace(savepoint, operations=operations, sources=sources)
         write_file(disk, scratch / METADATA, _sealed(msgspec.json.format(msgspec.json.encode(done))))
         disk.sync_folder(scratch)
         disk.rename(scratch, folder)
@@ -194,7 +203,7 @@ def delete(disk: Disk, savepoint: Savepoint) -> None:
     folder = Path(savepoint.path)
     try:
         disk.remove(folder / METADATA)
-        for table in (t for o in savepoint.operations for t in o.tables):
+        for table in savepoint.tables:
             disk.remove(folder / Path(table.file).name)
         if not disk.names(folder):
             disk.remove_folder(folder)
@@ -220,6 +229,13 @@ def _write_operation(disk: Disk, folder: Path, number: int, operation: SavedOper
         for i, table in enumerate(operation.tables)
     )
     return replace(operation, tables=tables)
+
+
+def _write_source(disk: Disk, folder: Path, number: int, source: SavedSource, rows: Rows) -> SavedSource:
+    if source.version is None:
+        return source
+    path = folder / f"source-{number:03}.arrow"
+    return replace(source, version=_write_table(disk, path, source.version, rows[source.scan]))
 
 
 def _write_table(disk: Disk, path: Path, table: SavedTable, rows: pa.Table) -> SavedTable:

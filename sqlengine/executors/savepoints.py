@@ -15,10 +15,11 @@ from planner.rule_sets import RulesPlan
 from planner.scalar import digest_of
 from planner.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
 from sqlengine.disk import Disk
-from sqlengine.executors.belongings import Belongings
+from sqlengine.executors.belongings import LINE, Belongings
 from sqlengine.executors.belongings import capture as belongings_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.checkpoints import Position
+from sqlengine.executors.inputs import looked_up
 from sqlengine.executors.layouts import difference, layouts_of
 from sqlengine.executors.letters import stored
 from sqlengine.executors.runner import GraphRunner
@@ -67,7 +68,7 @@ def savepoint_of(
     """What a job has as a savepoint. `layouts`: those of the tables of a node, by their names."""
     nodes = [graph.nodes[i] for i in graph.jobs[has.job]]
     operations: list[SavedOperation] = []
-    rows: dict[tuple[int, str], pa.Table] = {}
+    rows: dict[tuple[int, str] | str, pa.Table] = dict(has.versions.items())
     for node in nodes:
         tables = {name: has.tables[node.plan.digest, name] for name in layouts(node.id)}
         if tables:
@@ -94,13 +95,22 @@ def savepoint_of(
 
 def _saved_source(scan: Scan, has: Belongings) -> SavedSource:
     source, table = has.sources[scan.digest], scan.table
-    place = stored(table.options)
-    return SavedSource(scan.digest, table.display, table.connector, place, dict(source.positions), source.ended)
+    lines = has.versions.get(scan.digest)
+    return SavedSource(
+        scan.digest,
+        table.display,
+        table.connector,
+        stored(table.options),
+        dict(source.positions),
+        source.ended,
+        None if lines is None else SavedTable(LINE, "", lines.num_rows),
+    )
 
 
 @dataclass(frozen=True)
 class Restoration:
-    """The checkpoint that a job begins with, but for the name of its graph and the place in the log of epochs."""
+    """The checkpoint that a job begins with, but for the name of its graph and the place in the log of epochs. `versions`: the
+    lines that sources go on from which read files in which rows are looked up."""
 
     savepoint: Savepoint
     graph: Graph
@@ -109,20 +119,25 @@ class Restoration:
     ended: tuple[str, ...]
     unstarted: tuple[str, ...]
     tables: Mapping[str, Changes]
+    versions: Mapping[str, pa.Array]
 
-    def position(self, name: str, job: str, version: int, log_offset: int) -> Position:
+    def position(
+        self, name: str, job: str, version: int, log_offset: int, taken_up: Mapping[str, dict[str, int]]
+    ) -> Position:
+        """`taken_up`: where sources go on that have `versions`."""
+        positions = {**self.positions, **taken_up}
         return Position(
             graph=name,
             epoch=0,
             version=self.graph.version,
             log_offset=log_offset,
-            positions=dict(self.positions),
+            positions=positions,
             ended=list(self.ended),
             unstarted=list(self.unstarted),
             jobs={job: version},
             stateful={job: list(self.graph.stateful[job])} if job in self.graph.stateful else {},
             born={name.split("@")[0]: self.graph.version for name in self.tables},
-            began={name: (0, dict(at)) for name, at in self.positions.items()},
+            began={name: (0, dict(at)) for name, at in positions.items()},
         )
 
 
@@ -143,18 +158,29 @@ def restoration(
     graph = merge(Graph(), {job: sinks})
     layouts = {n.id: found for n in _operators(graph) if (found := layouts_of(n, factory))}
     decisions = tuple(_decisions(savepoint, graph, layouts, policy))
-    sources = {n.id: _source_of(n.plan, savepoint) for n in graph.in_order if isinstance(n.plan, Scan)}
+    sources = _sources(savepoint, graph)
     if not ignore_unclaimed and policy is not Policy.RESET:
-        _check_claimed(savepoint, decisions, [s for s in sources.values() if s is not None])
+        _check_claimed(savepoint, decisions, list(sources.values()))
+    anew = _read_anew(graph, decisions)
+    sources = {name: source for name, source in sources.items() if name not in anew}
+    versions = {name: source.version for name, source in sources.items() if source.version is not None}
     return Restoration(
         savepoint,
         graph,
         tuple(d for d in decisions if _is_told(savepoint, graph, d)),
-        {name: dict(s.positions) for name, s in sources.items() if s is not None},
-        tuple(name for name, s in sources.items() if s is not None and s.ended and not savepoint.drained),
+        {name: dict(s.positions) for name, s in sources.items() if name not in versions},
+        tuple(name for name, s in sources.items() if s.ended and not savepoint.drained),
         tuple(_unstarted(savepoint, graph)),
         _tables(disk, savepoint, decisions, graph.version) if why_not is None else {},
+        {name: read_rows(disk, savepoint, v)[LINE].combine_chunks() for name, v in versions.items()},
     )
+
+
+def _read_anew(graph: Graph, decisions: Iterable[Decision]) -> set[str]:
+    """Scans of tables in which rows are looked up, where nobody keeps what was read of them."""
+    kept = {d.operation.id for d in decisions if d.outcome is Outcome.KEPT}
+    plan = lower(graph)
+    return looked_up(plan, graph.nodes.keys() - kept) - looked_up(plan, kept)
 
 
 def _operators(graph: Graph) -> Iterator[PhysicalNode]:
@@ -181,6 +207,12 @@ def _decisions(
 
 def _judges(graph: Graph) -> bool:
     return any(isinstance(n.plan, Stateful) and n.plan.drops_late for n in graph.in_order)
+
+
+def _sources(savepoint: Savepoint, graph: Graph) -> dict[str, SavedSource]:
+    """Those of the scans of a graph that it has."""
+    scans = (node for node in graph.in_order if isinstance(node.plan, Scan))
+    return {node.id: found for node in scans if (found := _source_of(node.plan, savepoint)) is not None}
 
 
 def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from parser.errors import JobError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.config import Config
 from sqlengine.connectors import filesystem_reloaded
@@ -136,16 +135,51 @@ def test_equal_rows_go_one_by_one(tmp_path: Path) -> None:
     die(life.engine)
 
 
-def test_a_savepoint_is_no_start_in_a_graph_that_has_not_the_versions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", KEYS)
+def test_a_savepoint_takes_the_version_along(key: str, tmp_path: Path) -> None:
     life = Life(tmp_path)
-    life.write("1,one", "2,two")
-    life.engine.submit("job", JOB.format(folder=tmp_path, key=""))
+    twice = 1 if KEYS[key] else 2
+    life.write("1,one", *["2,two"] * twice)
+    life.engine.submit("job", JOB.format(folder=tmp_path, key=KEYS[key]))
     life.feed(1)
     step(life.engine)
     path = life.engine.save_job("job", stop=True).savepoint
-    with pytest.raises(JobError, match="only the graph has in which the job ran"):
-        life.engine.start_job("job", path)
-    assert life.engine.start_job("job").status == "started"
+    life.engine.start_job("job", path)
+    (tmp_path / "dim.csv").unlink()
+    life.feed(1, 2)
+    step(life.engine)
+    first = [(1, "one"), (1, "one"), *[(2, "two")] * twice]
+    assert life.out() == first
+    life.write("1,eins", "2,two")
+    life.again()
+    life.feed(1, 2)
+    step(life.engine)
+    assert life.out()[len(first) :] == [(1, "eins"), (2, "two")]
+    die(life.engine)
+
+
+RELOADED = ",\n  'lookup.cache' = 'FULL', 'lookup.full-cache.periodic-reload.interval' = '1 ms'"
+
+
+@pytest.mark.parametrize("reloaded", [RELOADED, ""], ids=["read again", "read once"])
+@pytest.mark.parametrize(
+    "leaves", ["'job.state' = 'reset'", "'execution.state-recovery.ignore-unclaimed-state' = 'true'"]
+)
+def test_a_table_that_nobody_keeps_is_read_anew(leaves: str, reloaded: str, tmp_path: Path) -> None:
+    """Where the look-up has not the state that it had."""
+    life = Life(tmp_path)
+    life.write("1,one", "2,two")
+    text = JOB.format(folder=tmp_path, key="").replace(RELOADED, reloaded)
+    life.engine.submit("job", text)
+    life.feed(1)
+    step(life.engine)
+    path = life.engine.save_job("job", stop=True).savepoint
+    life.write("1,eins", "2,two")
+    changed = text.replace("ON o.id = d.id", "ON o.id = d.id AND d.id < 100")
+    life.engine.submit("again", f"SET 'execution.state-recovery.path' = '{path}'; SET {leaves}; {changed}")
+    life.feed(1, 2)
+    step(life.engine)
+    assert life.out() == [(1, "one"), (1, "eins"), (2, "two")]
     die(life.engine)
 
 
