@@ -21,7 +21,8 @@ from sqlengine.executors import savepoint_files as files
 from sqlengine.executors.savepoint_files import SavedOperation, SavedTable, Savepoint
 from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_WRITE_US, Checkpointer
 from sqlengine.state.columns import IntArray
-from sqlengine.state.store import CheckpointStore, RocksStore
+from sqlengine.state.rocks_store import RocksStore
+from sqlengine.state.store import CheckpointStore
 from sqlengine.state.table import KeyedTable
 from sqlengine.state.topic_store import TopicStores
 

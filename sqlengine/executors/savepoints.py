@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -32,6 +33,7 @@ from sqlengine.executors.savepoint_files import (
     read_rows,
     unreadable,
 )
+from sqlengine.executors.sources import Positions
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
 
 
@@ -122,10 +124,10 @@ class Restoration:
     versions: Mapping[str, pa.Array]
 
     def position(
-        self, name: str, job: str, version: int, log_offset: int, taken_up: Mapping[str, dict[str, int]]
+        self, name: str, job: str, version: int, log_offset: int, taken_up: Positions = MappingProxyType({})
     ) -> Position:
         """`taken_up`: where sources go on that have `versions`."""
-        positions = {**self.positions, **taken_up}
+        positions = {name: dict(at) for name, at in {**self.positions, **taken_up}.items()}
         return Position(
             graph=name,
             epoch=0,

@@ -1,4 +1,5 @@
-"""Where checkpoints are kept: the interface of two calls, and stores that implement it; `topic_store` is another."""
+"""Where checkpoints are kept: the interface of two calls, and what stores have in common; `rocks_store` and `topic_store` keep
+them."""
 
 from __future__ import annotations
 
@@ -6,30 +7,26 @@ import json
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from parser.errors import ServiceError
-from sqlengine.durability import Fsync
 from sqlengine.format_numbers import check_number
 from sqlengine.state.columns import IntArray
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
-
-if TYPE_CHECKING:
-    from rocksdict import Rdict
 
 STORE_FORMAT: Final = 1
 
 # Anything that JSON can say; the store does not look into it.
 Position: TypeAlias = Mapping[str, object]
 
-# Below so many rows a table's deltas are not worth folding.
+# Below so many rows a table's deltas are not worth folding; so many there are at most, whatever they weigh: each is read on
+# its own, and told of with each checkpoint.
 _FOLD_AT_LEAST = 4096
+_MOST_DELTAS = 16
 _ROWS_PER_BLOB = 65536
 
 
@@ -82,6 +79,23 @@ def fold(parts: Sequence[_Part]) -> pa.Table:
     last[:-1] = np.diff(ids[order]) != 0
     left = np.concatenate(rows)[order[last]]
     return puts.take(pa.array(left[left >= 0]))
+
+
+def together(parts: Sequence[_Part]) -> _Part:
+    """Parts that follow each other as one."""
+    removed = pa.concat_tables([part.removed for part in parts])
+    return _Part(fold(parts), removed.group_by(removed.column_names).aggregate([]))
+
+
+def latest(rows: Sequence[int], own: int) -> int:
+    """How many of additions with so many rows become one with that which comes: half of them, and then each that is no
+    larger than all behind it. So a row is written again only a few times."""
+    count = len(rows) // 2
+    total = own + sum(rows[len(rows) - count :])
+    while count < len(rows) and rows[-count - 1] <= total:
+        total += rows[-count - 1]
+        count += 1
+    return count
 
 
 def _ids(rows: pa.Table) -> IntArray:
@@ -190,7 +204,7 @@ class BlobStore(ABC):
             if held and outgrown(base, added):
                 tables[name] = self._fold(work, held, part)
             else:
-                tables[name] = [*held, work.put(part, base=not held)]
+                tables[name] = self._add(work, held, part)
         self._commit(work)
 
     def load(self) -> Loaded | None:
@@ -207,6 +221,15 @@ class BlobStore(ABC):
         work = _Writes(_Head(self._head.position, tables, self._head.next_number))
         work.forget(gone)
         self._commit(work)
+
+    def _add(self, work: _Writes, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
+        deltas = [blob for blob in held if not blob.base]
+        if len(deltas) < _MOST_DELTAS:
+            return [*held, work.put(part, base=not held)]
+        count = latest([blob.rows for blob in deltas], part.puts.num_rows + part.removed.num_rows)
+        work.forget(deltas[-count:])
+        whole = together([*self._parts(deltas[-count:]), part])
+        return [*held[:-count], work.put(whole, base=False)]
 
     def _fold(self, work: _Writes, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
         rows = fold([*self._parts(held), part])
@@ -225,75 +248,6 @@ class BlobStore(ABC):
             if data is None:
                 raise ServiceError(f"checkpoint store '{self._name}' has lost blob {blob.number}")
             yield _decode(data)
-
-
-class RocksStore(BlobStore):
-    """Checkpoints in a RocksDB folder.
-
-    `fsync`: 'none' is safe against the death of the process, the others against power loss too."""
-
-    def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
-        self._folder = folder
-        self._sync = fsync != "none"
-        self._db = _open(folder)
-        self._sound = True
-        try:
-            super().__init__(str(folder))
-        except ServiceError:
-            self._db.close()
-            raise
-
-    def close(self) -> None:
-        with nullcontext() if self._sound else suppress(Exception):  # it tells of the failed write once more
-            self._db.close()
-
-    def _get(self, key: bytes) -> bytes | None:
-        data: bytes | None = self._db.get(key)
-        return data
-
-    def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
-        from rocksdict import WriteBatch, WriteOptions
-
-        self._revive()
-        batch = WriteBatch(raw_mode=True)
-        for key in gone:
-            batch.delete(key)
-        for key, data in puts.items():
-            batch.put(key, data)
-        options = WriteOptions()
-        options.sync = self._sync
-        try:
-            self._db.write(batch, options)
-        except Exception as error:  # the library has no class of its own for what the disk says
-            self._sound = False
-            hint = "where the disk is full, free some space: it is tried again"
-            raise ServiceError("the checkpoint could not be written", detail=str(error), hint=hint) from error
-
-    def _revive(self) -> None:
-        """After a write that failed RocksDB takes no other, even with space again, until it is opened anew."""
-        if self._sound:
-            return
-        self.close()
-        self._db = _open(self._folder)
-        self._sound = True
-
-
-def _open(folder: Path) -> Rdict:
-    from rocksdict import Options, Rdict
-
-    folder.mkdir(parents=True, exist_ok=True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_write_buffer_size(8 << 20)
-    options.set_keep_log_file_num(2)
-    try:
-        return Rdict(str(folder), options)
-    except Exception as error:  # as above
-        raise ServiceError(
-            f"checkpoint store '{folder}' cannot be opened",
-            detail=str(error),
-            hint="another server may be using the folder",
-        ) from error
 
 
 def _key(number: int) -> bytes:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from sqlengine.durability import Fsync
-from sqlengine.state.store import CheckpointStore, RocksStore
+from sqlengine.state.rocks_store import RocksStore
+from sqlengine.state.store import CheckpointStore
 
 
 class CheckpointStores(Protocol):

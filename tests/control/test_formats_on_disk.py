@@ -14,7 +14,7 @@ from parser.errors import SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.executors.checkpoints import LAYOUT
 from sqlengine.state import store as stores
-from sqlengine.state.store import RocksStore
+from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.table import METADATA_KEY
 from tests.engine.by_hand import EVENTS, append, open_engine, step
 

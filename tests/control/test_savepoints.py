@@ -277,7 +277,7 @@ def test_a_crash_before_the_graph_is_there_is_made_good(
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr("sqlengine.state.store.RocksStore.put", dies)
+        patch.setattr("sqlengine.state.rocks_store.RocksStore.put", dies)
         with pytest.raises(Died):
             engine.submit("a", COUNT.format(0) + " ", savepoint=path)
     die(engine)

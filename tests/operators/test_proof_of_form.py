@@ -17,7 +17,8 @@ from sqlengine.batch import Batch
 from sqlengine.executors.spark_worker import TaskContext
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.keys import BUCKETS, buckets_of
-from sqlengine.state.store import CheckpointStore, MemoryStore, RocksStore
+from sqlengine.state.rocks_store import RocksStore
+from sqlengine.state.store import CheckpointStore, MemoryStore
 from tests.operators.proof import SCHEMA, Chunk, expected, feed, introductions, operators
 from tests.operators.windows import Chain, end_of_input, rows
 

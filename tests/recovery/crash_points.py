@@ -13,7 +13,7 @@ import pytest
 from parser.errors import SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.engine import Engine
-from sqlengine.state.store import RocksStore
+from sqlengine.state.rocks_store import RocksStore
 from tests.engine.by_hand import die
 
 Outputs: TypeAlias = Mapping[str, list[str]]

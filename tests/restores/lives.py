@@ -38,7 +38,8 @@ from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.results import JsonValue, Row, rows_of
 from sqlengine.session import SCRIPT
 from sqlengine.state.columns import milliseconds
-from sqlengine.state.store import CheckpointStore, MemoryStore, RocksStore
+from sqlengine.state.rocks_store import RocksStore
+from sqlengine.state.store import CheckpointStore, MemoryStore
 
 NEVER = 1 << 60
 START = 1_700_000_000_000

@@ -16,7 +16,8 @@ from parser.types import BIGINT, INT, Schema
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.state import store as store_module
 from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_ROWS, CHECKPOINTS, Checkpointer
-from sqlengine.state.store import CheckpointStore, Loaded, MemoryStore, Position, RocksStore
+from sqlengine.state.rocks_store import RocksStore
+from sqlengine.state.store import CheckpointStore, Loaded, MemoryStore, Position
 from sqlengine.state.table import Changes, KeyedTable
 from sqlengine.state.topic_store import TopicStores
 from tests.support import PATIENCE_S
@@ -84,6 +85,30 @@ def test_rocks_store_lives_on_and_stays_small(tmp_path: Path, monkeypatch: pytes
         assert len(blobs) <= 1 + 20 // 3
         store.close()
     assert table.dump()["n"].to_pylist() == [40, 40, 40]
+
+
+def test_a_table_has_few_blobs_however_little_changes(tmp_path: Path) -> None:
+    """Those of a table of many rows of which few change, and of one of few rows; rows come and go."""
+    large, small = counts(), counts("small")
+    count(large, list(range(20_000)))
+    store = RocksStore(tmp_path)
+    checkpointer = Checkpointer(store)
+    written = []
+    for epoch in range(300):
+        count(large, [epoch, 7 * epoch, 20_000 + epoch])
+        forget(large, [5 * epoch, 20_000 + epoch - 3] if epoch > 3 else [])
+        count(small, [1, epoch % 3])
+        checkpointer.begin({"epoch": epoch}, {"counts": large, "small": small})
+        blobs = store._head.tables
+        assert all(sum(not b.base for b in of) <= 16 for of in blobs.values())
+        written.append(sum(b.rows for b in blobs["counts"] if b.number >= store._head.next_number - 2 and not b.base))
+        if epoch % 50 == 49:
+            held = store.load()
+            assert held is not None
+            assert held.tables["counts"].equals(large.dump())
+            assert held.tables["small"].equals(small.dump())
+    assert sum(written) < 8 * 5 * len(written)
+    store.close()
 
 
 def test_store_of_another_format_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""Checkpoints in folders of RocksDB."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parser.errors import ServiceError
+from sqlengine.durability import Fsync
+from sqlengine.state.store import BlobStore
+
+if TYPE_CHECKING:
+    from rocksdict import Rdict
+
+
+class RocksStore(BlobStore):
+    """Checkpoints in a RocksDB folder.
+
+    `fsync`: 'none' is safe against the death of the process, the others against power loss too."""
+
+    def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
+        self._folder = folder
+        self._sync = fsync != "none"
+        self._db = _open(folder)
+        self._sound = True
+        try:
+            super().__init__(str(folder))
+        except ServiceError:
+            self._db.close()
+            raise
+
+    def close(self) -> None:
+        with nullcontext() if self._sound else suppress(Exception):  # it tells of the failed write once more
+            self._db.close()
+
+    def _get(self, key: bytes) -> bytes | None:
+        data: bytes | None = self._db.get(key)
+        return data
+
+    def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
+        from rocksdict import WriteBatch, WriteOptions
+
+        self._revive()
+        batch = WriteBatch(raw_mode=True)
+        for key in gone:
+            batch.delete(key)
+        for key, data in puts.items():
+            batch.put(key, data)
+        options = WriteOptions()
+        options.sync = self._sync
+        try:
+            self._db.write(batch, options)
+        except Exception as error:  # the library has no class of its own for what the disk says
+            self._sound = False
+            hint = "where the disk is full, free some space: it is tried again"
+            raise ServiceError("the checkpoint could not be written", detail=str(error), hint=hint) from error
+
+    def _revive(self) -> None:
+        """After a write that failed RocksDB takes no other, even with space again, until it is opened anew."""
+        if self._sound:
+            return
+        self.close()
+        self._db = _open(self._folder)
+        self._sound = True
+
+
+def _open(folder: Path) -> Rdict:
+    from rocksdict import Options, Rdict
+
+    folder.mkdir(parents=True, exist_ok=True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(8 << 20)
+    options.set_keep_log_file_num(2)
+    try:
+        return Rdict(str(folder), options)
+    except Exception as error:  # as above
+        raise ServiceError(
+            f"checkpoint store '{folder}' cannot be opened",
+            detail=str(error),
+            hint="another server may be using the folder",
+        ) from error
