@@ -191,6 +191,11 @@ class BlobStore(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    @property
+    def head_bytes(self) -> int:
+        """How much each checkpoint writes besides what has changed."""
+        return len(_encode_head(self._head))
+
     def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
         tables = dict(self._head.tables)
         work = _Writes(_Head(position, tables, self._head.next_number))

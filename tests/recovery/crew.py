@@ -92,7 +92,7 @@ class Operator:
 
     def change(self) -> None:
         """One change of a job."""
-        match self._random.choice(("save", "save", "replace", "rename", "roll back", *["isolate"] * 3)):
+        match self._random.choice(("save", "replace", "rename", "roll back", *["isolate"] * 4)):
             case "save":
                 name = self._random.choice(self._what.saved)
                 self._engine.save_job(name, stop=self._random.random() < 0.8)
@@ -113,11 +113,12 @@ class Operator:
                 self._engine.rollback(name, self._random.choice(self._engine.history(name)).version)
 
     def _isolate(self) -> None:
-        """One into a graph of its own, or back to the others: rather back, or most are away after some lives."""
+        """One into a graph of its own, or back to the others: rather back, or most are away after some lives, since what
+        goes on from a savepoint is, too."""
         fleet = self._engine.fleet
         at_home = {n: fleet.of(n) is fleet.home(self._engine.job(n)) for n in self._what.isolated}
         away = [name for name, here in at_home.items() if not here]
-        if away and self._random.random() < 2 / 3:
+        if away and self._random.random() < 3 / 4:
             self._engine.merge(self._random.choice(away))
         elif len(away) < len(at_home):
             self._engine.isolate(self._random.choice([name for name, here in at_home.items() if here]))
