@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from parser.types import BIGINT, DOUBLE, STRING, DataType, Root, TimeAttribute, 
 from udf.accumulators import Accumulator, Slots, to_arrow_column, to_numpy
 from udf.aggregates import Aggregate, Factory, define, refusal
 from udf.arrays import valid
+from udf.cast import convert
 from udf.hash_maps import flink_text_hash, in_table_order
 from udf.held import (
     change_counts,
@@ -306,15 +308,18 @@ def _percentile(types: Sequence[DataType], retract: bool) -> Aggregate:
         raise refusal("PERCENTILE", types, "a number, a percentage or an array of them, and a frequency expected")
     kept = row(("f0", "f1", "f2"), (DOUBLE, array(DOUBLE), BIGINT))
     result = array(DOUBLE) if several else DOUBLE
-    return Gather(result, kept, lambda values: _percentiles(values, several), _measured, retractable=retract)
+    finish, prepare = partial(_percentiles, several=several), partial(_measured, types=parts)
+    return Gather(result, kept, finish, prepare, retractable=retract)
 
 
-def _measured(values: pa.Array) -> pa.Array:
-    number, asked = pc.struct_field(values, 0).cast(pa.float64(), safe=False), pc.struct_field(values, 1)
-    if not pa.types.is_list(asked.type):
-        asked = pa.ListArray.from_arrays(pa.array(range(len(asked) + 1), pa.int32()), asked.cast(pa.float64()))
+def _measured(values: pa.Array, types: Sequence[DataType]) -> pa.Array:
+    """Doubles as CAST makes them: Arrow's own cast of a DECIMAL multiplies, and 0.3 is not the double nearest to it."""
+    wanted = array(DOUBLE) if types[1].root is Root.ARRAY else DOUBLE
+    number, asked = (convert(pc.struct_field(values, i), types[i], t).values for i, t in enumerate((DOUBLE, wanted)))
+    if wanted is DOUBLE:
+        asked = pa.ListArray.from_arrays(pa.array(range(len(asked) + 1), pa.int32()), asked)
     ones = pa.repeat(pa.scalar(1, pa.int64()), len(values))
-    often = pc.struct_field(values, 2).cast(pa.int64()) if values.type.num_fields > 2 else ones
+    often = pc.struct_field(values, 2).cast(pa.int64()) if len(types) > 2 else ones
     return pa.StructArray.from_arrays([number, asked.cast(pa.list_(pa.float64())), often], ["f0", "f1", "f2"])
 
 

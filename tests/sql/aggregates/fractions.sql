@@ -20,3 +20,5 @@ SELECT id, VAR_POP(id) OVER (ORDER BY ts) AS a, VAR_SAMP(id) OVER (ORDER BY ts) 
 SELECT id, AVG(t) OVER (ORDER BY ts) AS a, AVG(s) OVER (ORDER BY ts) AS b, SUM(t) OVER (ORDER BY ts) AS c FROM (SELECT id, ts, CAST(id * 10 AS TINYINT) AS t, CAST(id * 3000 AS SMALLINT) AS s FROM x);
 SELECT k, AVG(t) AS a, AVG(s) AS b, SUM(t) AS c FROM (SELECT k, CAST(id * 10 AS TINYINT) AS t, CAST(id * 3000 AS SMALLINT) AS s FROM x) GROUP BY k;
 SELECT k, ok, SUM(d) OVER (PARTITION BY k ORDER BY ts) AS s FROM (SELECT k, d, ts, d > 1 AS ok FROM x);
+CREATE TABLE prices (v INT, p DECIMAL(10, 2), often INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/prices_of_fractions.json', 'format' = 'json');
+SELECT PERCENTILE(p, 0.77) AS a, PERCENTILE(p, 0.8) AS b, PERCENTILE(v, 0.3, often) AS c, PERCENTILE(p, ARRAY[0.3, 0.6, 0.7]) AS d FROM prices;
