@@ -13,6 +13,7 @@ from parser.types import BIGINT, BOOLEAN, Root
 from planner.binder import literals, pool, refusals
 from planner.binder.calls import REWRITES, function_call
 from planner.binder.casts import cast
+from planner.binder.negation import negation
 from planner.binder.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar, is_deterministic
@@ -95,7 +96,7 @@ def _quantified(node: exp.Expression, left: Scalar, right: exp.Expression, place
 def _not(node: exp.Expression, place: Place) -> Scalar:
     if isinstance(node.this, exp.Is):
         return _is(node.this, place, "IS NOT ")
-    return function_call("NOT", (_operand(node.this, "NOT", place, place.clause),), node)
+    return negation(_operand(node.this, "NOT", place, place.clause), node)
 
 
 def _is(node: exp.Expression, place: Place, prefix: str = "IS ") -> Scalar:
