@@ -21,7 +21,7 @@ _OTHER_JUNCTION = {"AND": "OR", "OR": "AND"}
 
 def negation(condition: Scalar, node: exp.Expression) -> Scalar:
     """NOT of a BOOLEAN; NULL for NULL. `node` is where errors point at."""
-    if not isinstance(condition, Call) or not _orders_floats(condition):
+    if not isinstance(condition, Call) or not orders_floats(condition):
         return function_call("NOT", (condition,), node)
     if condition.function in _OPPOSITE:
         return replace(condition, function=_OPPOSITE[condition.function])
@@ -31,19 +31,29 @@ def negation(condition: Scalar, node: exp.Expression) -> Scalar:
         value, low, high = condition.args
         outside = (function_call("<", (value, low), node), function_call(">", (value, high), node))
         return replace(condition, function="OR", args=outside)
+    if condition.function == "CASE":
+        values = [negation(a, node) if _is_value(condition, n) else a for n, a in enumerate(condition.args)]
+        return replace(condition, args=tuple(values))
     args = tuple([negation(a, node) for a in condition.args])
     return replace(condition, function=_OTHER_JUNCTION[condition.function], args=args)
 
 
-def _orders_floats(condition: Scalar) -> bool:
-    """Whether it is a comparison of FLOAT or DOUBLE by order, or made of such a one by AND, OR and NOT."""
+def orders_floats(condition: Scalar) -> bool:
+    """Whether it is a comparison of FLOAT or DOUBLE by order, or made of such a one by AND, OR, NOT and CASE."""
     if not isinstance(condition, Call):
         return False
     if condition.function in _OPPOSITE:
         return _has_float(condition)
     if condition.function == "BETWEEN":
         return _has_float(condition) and is_deterministic(condition)
-    return condition.function in ("AND", "OR", "NOT") and any(map(_orders_floats, condition.args))
+    if condition.function == "CASE":
+        return any(orders_floats(a) for n, a in enumerate(condition.args) if _is_value(condition, n))
+    return condition.function in ("AND", "OR", "NOT") and any(map(orders_floats, condition.args))
+
+
+def _is_value(case: Call, n: int) -> bool:
+    """Whether it is what CASE gives; conditions and values take turns, and the last one is that of ELSE."""
+    return n % 2 == 1 or n == len(case.args) - 1
 
 
 def _has_float(comparison: Call) -> bool:

@@ -19,6 +19,7 @@ from planner.binder.decorrelate import (
     outward,
     pulled,
 )
+from planner.binder.negation import negation, orders_floats
 from planner.binder.scalars import BINDERS, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import OUTER, Context, Outer, Place, Query, Scope
 from planner.binder.subquery_shapes import Inner, always, by_keys, meeting, of_no_rows
@@ -174,7 +175,7 @@ class Subqueries:
         total, known, *brought = self._counted(inner, node, bounds)
         tests = [function_call(operator, (operand, b), node) for b in brought]
         found = _three_valued(tests, operands, total, [known], node)
-        return function_call("NOT", (found,), node) if every else found
+        return negation(found, node) if every else found
 
     def _counted(self, inner: Inner, node: exp.Expression, more: Sequence[AggregateCall] = ()) -> list[Scalar]:
         """How many rows the subquery has, how many of each value are not NULL, and `more` of its values. As in Flink, rows
@@ -268,7 +269,8 @@ class GroupedSubqueries:
 def _three_valued(
     tests: Sequence[Scalar], operands: Sequence[Scalar], total: Scalar, known: Sequence[Scalar], node: exp.Expression
 ) -> Scalar:
-    """TRUE where a test is; else FALSE without any row, UNKNOWN where a value is NULL on either side, and FALSE."""
+    """TRUE where a test is; else FALSE without any row, UNKNOWN where a value is NULL on either side, and FALSE. A test
+    that NaN makes neither TRUE nor its opposite is what is left instead of FALSE, so that NOT of it is FALSE, too."""
     unknown = [function_call("IS NULL", (o,), node) for o in operands]
     unknown += [function_call("<", (k, total), node) for k in known]
     args: list[Scalar] = []
@@ -278,7 +280,8 @@ def _three_valued(
     args += (none, literals.boolean(False))
     doubt = unknown[0] if len(unknown) == 1 else function_call("OR", tuple(unknown), node)
     null = literals.null(literals.boolean(True).type.with_nullable(True))
-    return function_call("CASE", (*args, doubt, null, literals.boolean(False)), node)
+    left = tests[0] if orders_floats(tests[0]) else literals.boolean(False)
+    return function_call("CASE", (*args, doubt, null, left), node)
 
 
 def _or_none(count: Scalar, node: exp.Expression) -> Scalar:
