@@ -72,6 +72,8 @@ def _merged(base: CreateTable, own: CreateTable, strategies: Mapping[str, str]) 
     constraints = () if strategies["CONSTRAINTS"] == "EXCLUDING" else base.constraints
     if constraints and own.constraints:
         raise _clash("the base table has a primary key", "EXCLUDING CONSTRAINTS", own.key_position)
+    given = {c.name: c.type for c in base.columns if c.type is not None}
+    _check_keys(own, given, "the base table", "write {0} … NOT NULL in the base table")
     return replace(
         own,
         columns=_columns(base.columns, own.columns, strategies),
@@ -143,7 +145,7 @@ def table_of_query(statement: CreateTable, columns: Mapping[str, DataType]) -> t
     if statement.temporary:
         hint = "create the table first, then write INSERT INTO"
         raise PlanError("CREATE TEMPORARY TABLE … AS does not exist", hint=hint, position=statement.position)
-    _check_keys(statement, columns)
+    _check_keys(statement, columns, "the query", "write COALESCE({0}, …) AS {0}")
     declared = {c.name: c for c in statement.columns}
     given = {n: _column(n, t, declared.get(n)) for n, t in columns.items()}
     own = [c for c in statement.columns if c.name not in given]
@@ -190,12 +192,12 @@ def _ordered(statement: CreateTable, given: Mapping[str, ColumnDefinition]) -> t
     return tuple(given[n] for n in names)
 
 
-def _check_keys(statement: CreateTable, columns: Mapping[str, DataType]) -> None:
-    """A primary key that the query gives may not be NULL."""
+def _check_keys(statement: CreateTable, columns: Mapping[str, DataType], source: str, remedy: str) -> None:
+    """A primary key over columns that `source` gives may not be NULL; `remedy` with the name of the column."""
     for name in statement.primary_key:
         if name in columns and columns[name].nullable:
             raise PlanError(
-                f"primary key column '{name}' may be NULL in the query",
-                hint=f"write COALESCE({name}, …) AS {name}",
+                f"primary key column '{name}' may be NULL in {source}",
+                hint=remedy.format(name),
                 position=statement.key_position,
             )
