@@ -56,7 +56,8 @@ _SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
 
 
 def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
-    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*)."""
+    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*), which
+    COUNT of what is never NULL is, too."""
     name = node.name.upper()
     first = node.expressions[0] if node.expressions else None
     if isinstance(first, exp.Star) and name == "COUNT":
@@ -84,4 +85,6 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
     if name == refusals.APPROXIMATE:
         _check_batch(node, place)
         name, suffix = "COUNT", " DISTINCT"
+    if name + suffix == "COUNT" and not any(a.type.nullable for a in args):
+        return name, None
     return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)

@@ -57,8 +57,8 @@ def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> Logical
 
 
 def _project(node: Project, wanted: Names, named: Names) -> LogicalPlan:
-    if isinstance(node.input, Over):
-        node = _without_calls(node, node.input)
+    while isinstance(node.input, Over) and (left := _without_calls(node, node.input)) is not node:
+        node = left
         one = into_one(node, node.input) if isinstance(node.input, Project) else None
         if one is not None:
             return _project(one, wanted, named)
@@ -73,6 +73,8 @@ def _without_calls(node: Project, over: Over) -> Project:
     """As in Flink a call of OVER goes where a projection above it does not name it, and with the last one the operation,
     which drops late rows; not where something else keeps the two apart, such as a filter."""
     left = over.pruned(node.reads(frozenset(node.schema.names), 0))
+    if len(left.calls) == len(over.calls):
+        return node
     return replace(node, input=left if left.calls else over.input)
 
 

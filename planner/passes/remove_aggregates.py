@@ -37,7 +37,6 @@ def _removed(node: LogicalPlan) -> LogicalPlan:
     if _is_ranked(node.input) or not any(key <= frozenset(node.keys) for key in node.input.upsert_keys):
         return node
     below = node.input.schema
-    node = replace(node, aggregates=tuple(_counting_rows(c, below) for c in node.aggregates))
     values = [_of_one_row(c, node) for c in node.aggregates]
     made = [v for v in values if v is not None]
     if len(made) < len(values):
@@ -51,13 +50,6 @@ def _is_ranked(plan: LogicalPlan) -> bool:
     while isinstance(plan, Project | Filter):
         plan = plan.input
     return isinstance(plan, Rank)
-
-
-def _counting_rows(call: AggregateCall, below: Schema) -> AggregateCall:
-    """COUNT of what is never NULL is COUNT(*): the column need not be there."""
-    if call.function != "COUNT" or call.argument is None or below.type(call.argument).nullable:
-        return call
-    return replace(call, argument=None)
 
 
 def _of_one_row(call: AggregateCall, node: GroupAggregate) -> Scalar | None:

@@ -12,3 +12,16 @@ SELECT ts, v FROM o UNION ALL SELECT ts, v FROM e WHERE v = 77;
 SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE o, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
 SELECT ts, SUM(v) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x FROM o;
 SELECT k, MAX(v) AS m FROM o GROUP BY k;
+-- Calls of two frames go like those of one.
+CREATE VIEW two_frames AS SELECT ts, k, v, w, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n, SUM(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s FROM e;
+SELECT ts, v FROM two_frames;
+SELECT ts, s FROM two_frames;
+SELECT ts, n FROM two_frames;
+SELECT SUM(v) AS s, COUNT(w) AS n FROM two_frames;
+SELECT ts, v FROM two_frames WHERE v > 3;
+SELECT SUM(1) AS s FROM two_frames;
+-- COUNT of what is never NULL is COUNT(*), which reads nothing.
+SELECT COUNT(1) AS n FROM two_frames;
+SELECT COUNT('x') AS n, COUNT(*) AS m FROM o;
+SELECT COUNT(1) AS n, COUNT(v) AS m FROM o;
+SELECT k, COUNT(1) AS n FROM o GROUP BY k;
