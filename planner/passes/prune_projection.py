@@ -10,6 +10,7 @@ Project c                                       Project c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.logical import (
@@ -22,6 +23,7 @@ from planner.logical import (
     Project,
     Rank,
     Scan,
+    Union,
     Values,
     WindowAssign,
 )
@@ -45,6 +47,8 @@ def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> Logical
         return node
     if isinstance(node, Project):
         return _project(node, wanted, named)
+    if isinstance(node, Union):
+        return _union(node, wanted)
     kept = wanted | named if isinstance(node, GroupAggregate) and node.row_by_row else wanted
     node = node if isinstance(node, Over) else node.pruned(kept)
     read = [node.needs(kept, port) for port in range(len(node.inputs))]
@@ -76,6 +80,22 @@ def _without_calls(node: Project, over: Over) -> Project:
     if len(left.calls) == len(over.calls):
         return node
     return replace(node, input=left if left.calls else over.input)
+
+
+def _union(node: Union, wanted: Names) -> Union:
+    """As in Flink each branch gives what is read above, so that an aggregate that nobody reads can go there, and its updates."""
+    names = node.schema.names
+    places = [i for i, name in enumerate(names) if name in wanted] or [0]
+    branches = tuple([_taking(branch, places) for branch in node.branches])
+    return replace(node, branches=branches, row_schema=node.schema.select(tuple([names[i] for i in places])))
+
+
+def _taking(branch: LogicalPlan, places: Sequence[int]) -> LogicalPlan:
+    names = branch.schema.names
+    taken = [names[i] for i in places]
+    if len(taken) < len(names) and not isinstance(branch, Project):
+        branch = Project(branch, references(branch.schema, taken))
+    return _prune(branch, frozenset(taken))
 
 
 def _narrowed(below: LogicalPlan, read: Names) -> LogicalPlan:
