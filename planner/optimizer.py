@@ -19,6 +19,7 @@ from planner.passes.remove_aggregates import remove_aggregates
 from planner.passes.share_sums import share_sums
 from planner.passes.simplify import simplify
 from planner.passes.split_conjuncts import split_conjuncts
+from planner.passes.unread_over import unread_over
 
 
 class Pass(Protocol):
@@ -32,6 +33,7 @@ class Pass(Protocol):
 
 # Filters are moved in pieces and put together again before expressions are worked on, so that those meet the final ones.
 PASSES: tuple[Pass, ...] = (
+    unread_over,
     split_conjuncts,
     push_down_filter,
     join_keys,

@@ -1,5 +1,5 @@
-"""Columns that nobody above reads are dropped from projections and before windows, and so are calls of aggregates and
-OVER whose results nobody reads.
+"""Columns that nobody above reads are dropped from projections, from the branches of UNION ALL and before windows, and so
+are calls of aggregates whose results nobody reads (those of OVER: `unread_over`).
 
 SELECT c FROM (SELECT a + 1 AS b, c FROM t LIMIT-less subquery) WHERE b > 1
 
@@ -27,7 +27,6 @@ from planner.logical import (
     Values,
     WindowAssign,
 )
-from planner.passes.merge_projections import into_one
 from planner.rewrite import is_column, references
 
 _NOTHING: Names = frozenset()
@@ -61,25 +60,11 @@ def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> Logical
 
 
 def _project(node: Project, wanted: Names, named: Names) -> LogicalPlan:
-    while isinstance(node.input, Over) and (left := _without_calls(node, node.input)) is not node:
-        node = left
-        one = into_one(node, node.input) if isinstance(node.input, Project) else None
-        if one is not None:
-            return _project(one, wanted, named)
     kept = tuple((n, e) for n, e in node.items if n in wanted)
     if not kept:  # a batch without columns would lose its number of rows
         kept = (next((i for i in node.items if is_column(i[1])), node.items[0]),)
     pruned = node if len(kept) == len(node.items) else replace(node, items=kept)
     return pruned.with_inputs([_prune(node.input, pruned.reads(wanted | {kept[0][0]}, 0), node.reads(named, 0))])
-
-
-def _without_calls(node: Project, over: Over) -> Project:
-    """As in Flink a call of OVER goes where a projection above it does not name it, and with the last one the operation,
-    which drops late rows; not where something else keeps the two apart, such as a filter."""
-    left = over.pruned(node.reads(frozenset(node.schema.names), 0))
-    if len(left.calls) == len(over.calls):
-        return node
-    return replace(node, input=left if left.calls else over.input)
 
 
 def _union(node: Union, wanted: Names) -> Union:

@@ -25,3 +25,10 @@ SELECT COUNT(1) AS n FROM two_frames;
 SELECT COUNT('x') AS n, COUNT(*) AS m FROM o;
 SELECT COUNT(1) AS n, COUNT(v) AS m FROM o;
 SELECT k, COUNT(1) AS n FROM o GROUP BY k;
+-- A filter keeps them if it stands right above them.
+SELECT ts, v FROM (SELECT ts, v FROM two_frames) WHERE v > 3;
+SELECT ts, v FROM (SELECT ts, v, n FROM two_frames) WHERE v > 3;
+SELECT ts, v FROM two_frames WHERE TRUE;
+SELECT ts, v FROM two_frames WHERE 1 = 1 AND 'a' = 'a';
+WITH a AS (SELECT ts, v FROM two_frames) SELECT ts FROM a WHERE v = 2;
+SELECT ts, n + 1 AS m FROM two_frames WHERE k = 'a';

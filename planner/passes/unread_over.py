@@ -1,0 +1,52 @@
+"""Calls of OVER that no projection above names are dropped, and with the last one the operation.
+
+SELECT id FROM (SELECT id, v, SUM(v) OVER (ORDER BY ts) AS s FROM t) WHERE v > 2
+
+As in Flink this says which rows there are: OVER drops late ones. There a call is part of the projection that has it, so it
+goes where projections alone stand between it and its readers. A filter right above it keeps it. That is judged before
+filters move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.logical import Filter, LogicalPlan, Names, Over, Project
+from planner.passes.constant_folding import folded
+from planner.rewrite import transform
+from planner.scalar import Literal
+
+
+def unread_over(plan: LogicalPlan) -> LogicalPlan:
+    return transform(plan, lambda n: _read(n, frozenset(n.schema.names)) if _stands_over(n) else n)
+
+
+def _stands_over(node: LogicalPlan) -> bool:
+    """Whether it is a projection, and between it and an OVER are others alone."""
+    if not isinstance(node, Project):
+        return False
+    while isinstance(node, Project) or _keeps_all(node):
+        (node,) = node.inputs
+    return isinstance(node, Over)
+
+
+def _keeps_all(node: LogicalPlan) -> bool:
+    """WHERE TRUE, which is no filter."""
+    found = folded(node.predicate) if isinstance(node, Filter) else None
+    return isinstance(found, Literal) and found.value is True
+
+
+def _read(node: LogicalPlan, wanted: Names) -> LogicalPlan:
+    """A projection with what is wanted of it, and of those below what it reads; OVER without the other calls."""
+    if _keeps_all(node):
+        return _read(node.inputs[0], wanted)
+    if isinstance(node, Project):
+        kept = tuple(i for i in node.items if i[0] in wanted) or node.items[:1]
+        node = node if len(kept) == len(node.items) else replace(node, items=kept)
+        return node.with_inputs([_read(node.input, node.reads(frozenset(node.schema.names), 0))])
+    if isinstance(node, Over):
+        left = node.pruned(wanted)
+        if not left.calls:
+            return _read(node.input, wanted)
+        return node if len(left.calls) == len(node.calls) else left
+    return node
