@@ -16,6 +16,7 @@ from planner.logical import (
     Project,
     Rank,
     SessionAssign,
+    TableFunction,
     Union,
     Window,
     WindowAggregate,
@@ -53,6 +54,8 @@ def _source(plan: LogicalPlan, column: str) -> tuple[LogicalPlan, str] | None:
             item = dict(plan.items)[column]
             return (plan.input, item.name) if isinstance(item, ColumnRef) else None
         case WindowRank() if column != plan.rank_name:
+            return plan.input, column
+        case TableFunction() if column in plan.input.schema:
             return plan.input, column
         case Over() if column in plan.input.schema:  # it may become a rank within windows
             return None if bounds_among(plan.input, plan.partition) is None else (plan.input, column)

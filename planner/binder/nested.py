@@ -67,12 +67,20 @@ def _column(node: exp.Expression, place: Place) -> Scalar:
     if isinstance(node.this, exp.Star):
         raise PlanError("* cannot stand in an expression", position=position_of(node))
     try:
-        return _in_reach(node, place.scope)
+        return _around(node, place, whole=True)
+    except UnknownColumn:
+        return _around(node, place, whole=False)
+
+
+def _around(node: exp.Expression, place: Place, *, whole: bool) -> Scalar:
+    """`whole`: x.y is no field of a column x, since a table x of a query around counts more than a column of this one."""
+    try:
+        return _in_reach(node, place.scope, whole=whole)
     except UnknownColumn:
         prefix, outer = OUTER, place.context.outer
         while outer is not None:
             try:
-                found = _in_reach(node, outer.scope)
+                found = _in_reach(node, outer.scope, whole=whole)
             except UnknownColumn:
                 prefix, outer = prefix + OUTER, outer.around
                 continue
@@ -84,8 +92,9 @@ def _prefixed(value: Scalar, prefix: str) -> Scalar:
     return replace_where(value, lambda e: pool.column(prefix + e.name, e.type) if isinstance(e, ColumnRef) else None)
 
 
-def _in_reach(node: exp.Expression, scope: Scope) -> Scalar:
-    """table.column, or column.field.field with a table before it or not: the longest name of a table counts."""
+def _in_reach(node: exp.Expression, scope: Scope, *, whole: bool = False) -> Scalar:
+    """table.column, or column.field.field with a table before it or, if not `whole`, none: the longest name of a table
+    counts."""
     if node.args.get("table") is None:
         try:
             return scope.resolve(node.this.this, (), node)
@@ -96,7 +105,7 @@ def _in_reach(node: exp.Expression, scope: Scope) -> Scalar:
             return field
     parts = [*(node.args[k] for k in ("catalog", "db", "table") if node.args.get(k) is not None), node.this]
     names = [p.name for p in parts]
-    for at in reversed(range(len(parts))):
+    for at in reversed(range(int(whole), len(parts))):
         relation = tuple(names[:at])
         if any(f.name == names[at] and f.relation[len(f.relation) - at :] == relation for f in scope.fields):
             value: Scalar = scope.resolve(names[at], relation, node)

@@ -31,6 +31,7 @@ from planner.logical import (
     Project,
     Session,
     SessionAssign,
+    TableFunction,
     Tumble,
     Union,
     Window,
@@ -92,7 +93,7 @@ def with_bound(plan: LogicalPlan, role: int, taken: Sequence[str] = ()) -> tuple
             return plan, plan.names[role]
         case WindowAggregate():
             return plan, plan.window_columns[role]
-        case Filter() | WindowRank() | Over():
+        case Filter() | WindowRank() | Over() | TableFunction():
             own = set(plan.schema.names) - set(plan.input.schema.names)
             below, name = with_bound(plan.input, role, (*taken, *own))
             return replace(plan, input=below), name

@@ -54,6 +54,7 @@ def show(catalog: Catalog, statement: Show, modules: Sequence[str]) -> Batch:
         "CURRENT_DATABASE": ("current database name", lambda: [catalog.database]),
         "MODULES": ("module name", lambda: modules),
         "JARS": ("jars", list),
+        "MODELS": ("model name", list),  # CREATE MODEL is refused
     }
     if what not in lists:
         shown = what.replace("_", " ")
@@ -88,7 +89,6 @@ def _filtered(rows: Batch, statement: Show) -> Batch:
 
 _HINTS = {
     "PROCEDURES": "use SHOW FUNCTIONS",
-    "MODELS": "use SHOW FUNCTIONS",
     "CONNECTIONS": "use SHOW CREATE TABLE",
     "MATERIALIZED_TABLES": "use SHOW TABLES",
 }
