@@ -154,7 +154,7 @@ def _session_keys(plan: LogicalPlan) -> frozenset[str] | None:
     match plan:
         case SessionAssign():
             return frozenset(plan.window.keys)
-        case Filter():
+        case Filter() | TableFunction():
             return _session_keys(plan.input)
         case Project():
             below = _session_keys(plan.input)

@@ -12,3 +12,10 @@ SELECT window_end, window_start, k, x, n FROM (SELECT window_start, window_end, 
 SELECT s, x, SUM(n) AS n FROM (SELECT window_start AS s, window_end AS f, x, COUNT(*) AS n FROM w CROSS JOIN UNNEST(ARRAY[v, 0]) AS u (x) WHERE x IS NOT NULL GROUP BY window_start, window_end, x) GROUP BY s, f, x;
 -- rowsort
 SELECT window_start, key, COUNT(*) AS n FROM (SELECT window_start, window_end, key FROM w CROSS JOIN UNNEST(MAP['a', v, 'b', 1]) AS u (key, item)) GROUP BY window_start, window_end, key;
+CREATE VIEW s AS SELECT * FROM TABLE(SESSION(TABLE e PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' SECOND));
+-- rowsort
+SELECT window_start, k, COUNT(*) AS n FROM s CROSS JOIN UNNEST(ARRAY[v, 0]) AS u (x) GROUP BY window_start, window_end, k;
+-- rowsort
+SELECT window_start, k, x, COUNT(*) AS n FROM s CROSS JOIN UNNEST(ARRAY[v, 0]) AS u (x) GROUP BY window_start, window_end, k, x;
+-- rowsort
+SELECT window_start, window_end, x, COUNT(*) AS n FROM s CROSS JOIN UNNEST(ARRAY[v, 0]) AS u (x) GROUP BY window_start, window_end, x;
