@@ -66,6 +66,8 @@ def _column(node: exp.Expression, place: Place) -> Scalar:
     """A column in reach, or of the nearest query around that has one of the name."""
     if isinstance(node.this, exp.Star):
         raise PlanError("* cannot stand in an expression", position=position_of(node))
+    if place.context.outer is None:
+        return _in_reach(node, place.scope)
     try:
         return _around(node, place, whole=True)
     except UnknownColumn:
