@@ -120,6 +120,10 @@ class Batch:
             memo={},
         )._with_its_steps()
 
+    def between(self, since: int, watermark: int) -> Batch:
+        """The same rows, before which `since` held and behind which `watermark` holds."""
+        return replace(self, since=since, watermark=watermark)._with_its_steps()
+
     def _with_its_steps(self) -> Batch:
         if self.steps is None:
             return self

@@ -138,7 +138,16 @@ def _scan(plan: Scan, node: PhysicalNode) -> Operator:
 
 
 def _union(plan: Union, node: PhysicalNode) -> Operator:
-    return UnionOperator(plan.schema, len(plan.inputs), len({time_origin(i) for i in plan.inputs}) == 1)
+    return UnionOperator(plan.schema, len(plan.inputs), _aligned(plan))
+
+
+def _interval_join(plan: IntervalJoin, node: PhysicalNode) -> Operator:
+    return IntervalJoinOperator(plan, _owner(node), aligned=not plan.proctime and _aligned(plan))
+
+
+def _aligned(plan: LogicalPlan) -> bool:
+    """Whether all inputs come from one source, batch for batch."""
+    return len({time_origin(i) for i in plan.inputs}) == 1
 
 
 def _over(plan: Over, node: PhysicalNode) -> Operator:
@@ -195,7 +204,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(WindowRank, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(WindowJoin, lambda plan, node: window_operator(plan, _owner(node))),
         _entry(Rank, _rank),
-        _entry(IntervalJoin, lambda plan, node: IntervalJoinOperator(plan, _owner(node))),
+        _entry(IntervalJoin, _interval_join),
         _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan, _owner(node))),
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan, _owner(node))),
         _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),

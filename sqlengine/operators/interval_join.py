@@ -13,6 +13,7 @@ from planner.logical import IntervalJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.in_turn import in_turn
 from sqlengine.operators.join_rows import PairCondition, Piece, Told, assembled, in_pieces, keys_of, none_like
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -56,10 +57,13 @@ class _Side:
 class IntervalJoinOperator:
     """A row meets those of the other side that are held when it comes, late or not. It is held until the watermark (or the
     clock) is so far past its time that no row in time can meet it, and half an interval longer, as in Flink. A row of a
-    side that is kept whole which has met none goes on with NULL when it is no longer held."""
+    side that is kept whole which has met none goes on with NULL when it is no longer held.
 
-    def __init__(self, node: IntervalJoin, owner: str = "") -> None:
+    `aligned` inputs come from one source, batch for batch: they take turns where rows are late."""
+
+    def __init__(self, node: IntervalJoin, owner: str = "", *, aligned: bool = False) -> None:
         self._node = node
+        self._aligned = aligned
         self._sides = (_Side(node, 0), _Side(node, 1))
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
@@ -75,6 +79,17 @@ class IntervalJoinOperator:
     def process(self, port: int, batch: Batch) -> Stream:
         for piece in in_pieces(batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows):
             yield from self._process(port, piece)
+
+    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+        """What `process` gives for all of them; for the parts of one batch in the order of the source."""
+        if self._aligned and [port for port, _ in parts] == [0, 1]:
+            batches = [batch for _, batch in parts]
+            parts = list(in_turn(batches, [self._late(port, batch) for port, batch in parts]))
+        return [told for port, batch in parts for told in self.process(port, batch)]
+
+    def _late(self, port: int, batch: Batch) -> BoolArray:
+        times, _ = milliseconds(batch.column(self._sides[port].time_column))
+        return times <= batch.watermarks()
 
     def _process(self, port: int, piece: Piece) -> Output:
         batch = self._times.advance(port, piece.batch)
