@@ -35,6 +35,7 @@ from planner.logical import (
     WindowAssign,
     WindowJoin,
     WindowRank,
+    time_origin,
 )
 from planner.logical.windows import AggregateCall, EmittingAggregate
 from planner.merge import Graph, merge
@@ -83,10 +84,14 @@ def goes_by_event_time(sink: Sink) -> bool:
 
 
 def judges_what_was_handed_on(sink: Sink) -> bool:
-    """Whether rows that came together by keys go to an operation that goes by their time. Which of them are late depends
-    on how far several instances are from each other."""
-    timed = (n for n in nodes_of(sink) if isinstance(n, Stateful) and not isinstance(n, _WITHOUT_TIME))
-    return any(keyed(i) for node in timed for i in node.inputs)
+    """Whether rows that came together by keys go to an operation that goes by their time, or both sides of a table joined
+    with itself. Which of them are late depends on how far several instances are from each other."""
+    timed = [n for n in nodes_of(sink) if isinstance(n, Stateful) and not isinstance(n, _WITHOUT_TIME)]
+    return any(keyed(i) for node in timed for i in node.inputs) or any(map(_of_one_table, timed))
+
+
+def _of_one_table(node: LogicalPlan) -> bool:
+    return isinstance(node, IntervalJoin) and len({time_origin(i) for i in node.inputs}) == 1
 
 
 def _with_reads(sink: Sink) -> Iterator[tuple[LogicalPlan, Container[str]]]:
