@@ -18,6 +18,7 @@ from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
 from planner.logical import Filter, LogicalPlan, Over, OverCall, Project, Rank
 from planner.passes.constant_folding import folded
+from planner.passes.push_down_filter import push_down_filter
 from planner.rewrite import conjunction, conjuncts, transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
 from planner.window_roles import of_windows
@@ -42,6 +43,8 @@ class _Bounds:
 def ranked(plan: P) -> P:
     """The plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that streams have not."""
     changed = with_ranks(plan)
+    if any(_may_rank(over) for over in _overs(changed)):  # its condition may stand above a join
+        changed = with_ranks(push_down_filter(plan))
     _check(changed)
     assert isinstance(changed, type(plan))
     return changed
@@ -231,12 +234,22 @@ def _number(value: Scalar) -> int | None:
 
 
 def _check(plan: LogicalPlan) -> None:
+    for over in _overs(plan):
+        _check_over(over)
+
+
+def _overs(plan: LogicalPlan) -> Iterable[Over]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
         waiting += node.inputs
         if isinstance(node, Over):
-            _check_over(node)
+            yield node
+
+
+def _may_rank(over: Over) -> bool:
+    """Whether the OVER can be but a Top-N: it numbers rows in a descending order, in which streams have no OVER."""
+    return [c.function for c in over.calls] == ["ROW_NUMBER"] and any(k.descending for k in over.order)
 
 
 def _check_over(node: Over) -> None:
