@@ -1,9 +1,14 @@
 """Calls of OVER that no projection above names are dropped, and with the last one the operation.
 
-SELECT id FROM (SELECT id, v, SUM(v) OVER (ORDER BY ts) AS s FROM t) WHERE v > 2
+SELECT id FROM (SELECT id, v, SUM(v) OVER (ORDER BY ts) AS s FROM t)
+
+Project id                                      Project id
+  Project id, v, over$0 AS s                      Project id
+    Over SUM(v) AS over$0 OVER (ORDER BY ts)        Scan t
+      Scan t
 
 As in Flink this says which rows there are: OVER drops late ones. There a call is part of the projection that has it, so it
-goes where projections alone stand between it and its readers. A filter right above it keeps it. That is judged before
+goes where projections alone stand between it and its readers. A filter right above it keeps it, so this is judged before
 filters move.
 """
 
