@@ -12,7 +12,7 @@ from planner.binder.calls import function_call, user_function
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Place
 from planner.catalog import Catalog, Function
-from planner.scalar import Literal, Scalar
+from planner.scalar import Call, Literal, Scalar
 from udf.user import Kind
 
 
@@ -56,8 +56,7 @@ _SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
 
 
 def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
-    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*), which
-    COUNT of what is never NULL is, too."""
+    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*)."""
     name = node.name.upper()
     first = node.expressions[0] if node.expressions else None
     if isinstance(first, exp.Star) and name == "COUNT":
@@ -85,6 +84,10 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
     if name == refusals.APPROXIMATE:
         _check_batch(node, place)
         name, suffix = "COUNT", " DISTINCT"
-    if name + suffix == "COUNT" and not any(a.type.nullable for a in args):
-        return name, None
     return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)
+
+
+def of_all_rows(name: str, argument: Scalar | None) -> tuple[str, Scalar | None]:
+    """COUNT of what is never NULL is COUNT(*), where one group has all rows: of MATCH_RECOGNIZE, COUNT(A.x) is of A's alone."""
+    args = argument.args if isinstance(argument, Call) and argument.function == "ROW" else (argument,)
+    return (name, None) if name == "COUNT" and not any(a is not None and a.type.nullable for a in args) else (name, argument)

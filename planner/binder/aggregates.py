@@ -11,7 +11,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, TimeAttribute
 from planner.binder import grouping_sets, pool, refusals, window_groups
-from planner.binder.aggregate_calls import aggregate_argument, user_aggregate
+from planner.binder.aggregate_calls import aggregate_argument, of_all_rows, user_aggregate
 from planner.binder.calls import function_call, time_kept, user_arguments
 from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
@@ -294,7 +294,7 @@ class Grouping:
         return window_groups.group_window(window, node, Place(self.context, self.place.scope, "GROUP BY"))
 
     def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
-        name, argument = aggregate_argument(node, self._within("an aggregate"))
+        name, argument = of_all_rows(*aggregate_argument(node, self._within("an aggregate")))
         kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
         try:
             result = bind_aggregate(name, kinds, grouped=condition is None and not self.grouped_by_all).result_type
