@@ -28,7 +28,16 @@ def _pair(types: Types, *, equality: bool) -> tuple[DataType, ...] | None:
     return comparison_types(types[0], types[1], equality=equality) if len(types) == 2 else None
 
 
-EQUALITY = Custom(lambda t: _pair(t, equality=True), PREDICATE, "two values that can be compared")
+def _of_parts(types: Types, literals: Literals) -> DataType:
+    """BOOLEAN, which may be NULL where a field of a row may be, as Flink has it."""
+    return BOOLEAN.with_nullable(any(map(_may_lack, types)))
+
+
+def _may_lack(t: DataType) -> bool:
+    return t.nullable or (t.root is Root.ROW and any(map(_may_lack, t.children)))
+
+
+EQUALITY = Custom(lambda t: _pair(t, equality=True), _of_parts, "two values that can be compared")
 ORDER = Custom(lambda t: _pair(t, equality=False), PREDICATE, "two values that can be compared")
 
 
@@ -204,7 +213,7 @@ def between(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     return kleene([above, below], ctx.num_rows, decisive=False)
 
 
-@lazy_function("IN", signature=Custom(lambda t: in_types(t) if len(t) > 1 else None, PREDICATE, "values of one type"))
+@lazy_function("IN", signature=Custom(lambda t: in_types(t) if len(t) > 1 else None, _of_parts, "values of one type"))
 def is_in(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """value [NOT] IN (value, …): TRUE if the value equals one of the list; else NULL if the value or one of the list is
     NULL; else FALSE.

@@ -90,4 +90,8 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
 def of_all_rows(name: str, argument: Scalar | None) -> tuple[str, Scalar | None]:
     """COUNT of what is never NULL is COUNT(*), where one group has all rows: of MATCH_RECOGNIZE, COUNT(A.x) is of A's alone."""
     args = argument.args if isinstance(argument, Call) and argument.function == "ROW" else (argument,)
-    return (name, None) if name == "COUNT" and not any(a is not None and a.type.nullable for a in args) else (name, argument)
+    return (
+        (name, None)
+        if name == "COUNT" and not any(a is not None and a.type.nullable for a in args)
+        else (name, argument)
+    )

@@ -22,6 +22,19 @@ def _tuple(node: exp.Expression, place: Place) -> Scalar:
     return function_call("ROW", tuple([bind_scalar(e, place) for e in node.expressions]), node)
 
 
+def bind_beside(left: Scalar, node: exp.Expression, place: Place) -> Scalar:
+    """What is compared with `left`: in a row written out NULL is of the type that it has there."""
+    if left.type.root is not Root.ROW or not (isinstance(node, exp.Tuple) or node.name.upper() == "ROW"):
+        return bind_scalar(node, place)
+    if len(left.type.children) != len(node.expressions):
+        return bind_scalar(node, place)
+    beside = zip(node.expressions, left.type.children, strict=True)
+    fields = [
+        literals.null(t.with_nullable(True)) if isinstance(e, exp.Null) else bind_scalar(e, place) for e, t in beside
+    ]
+    return function_call("ROW", tuple(fields), node)
+
+
 def _bracket(node: exp.Expression, place: Place) -> Scalar:
     (index,) = node.expressions
     whole = bind_scalar(node.this, place)
@@ -152,15 +165,16 @@ def _period(node: exp.Expression, place: Place) -> tuple[Scalar, Scalar]:
 
 
 def _by_field(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
-    """Rows written out are compared field by field, in three-valued logic: (a, b) = (c, d) is a = c AND b = d."""
+    """Rows written out are equal field by field, in three-valued logic: (a, b) = (c, d) is a = c AND b = d. They differ as
+    rows do, in which NULL equals NULL."""
     _check_truth(name, args, node)
+    if name == "<>":
+        return None
     rows = [a.args for a in args if isinstance(a, Call) and a.function == "ROW"]
     if len(rows) < len(args) or len({len(r) for r in rows}) > 1:
         return None
     first, *others = rows
     tests = [_conjunction([function_call("=", p, node) for p in zip(first, r, strict=True)], node) for r in others]
-    if name == "<>":
-        return function_call("NOT", (tests[0],), node)
     return tests[0] if len(tests) == 1 else function_call("OR", tuple(tests), node)
 
 

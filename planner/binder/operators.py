@@ -14,6 +14,7 @@ from planner.binder import literals, pool, refusals
 from planner.binder.calls import REWRITES, function_call
 from planner.binder.casts import cast
 from planner.binder.negation import negation
+from planner.binder.nested import bind_beside
 from planner.binder.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar, is_deterministic
@@ -78,7 +79,7 @@ def _operator(node: exp.Expression, place: Place) -> Scalar:
         if isinstance(right, exp.Any | exp.All):
             left = _quantified(operator, left, right, place)
             continue
-        left = function_call(_OPERATORS[type(operator)], (left, bind_scalar(right, place)), operator)
+        left = function_call(_OPERATORS[type(operator)], (left, bind_beside(left, right, place)), operator)
     return left
 
 
@@ -132,8 +133,8 @@ def _between(node: exp.Expression, place: Place) -> Scalar:
 def _in(node: exp.Expression, place: Place) -> Scalar:
     if node.args.get("query") is not None:
         return bind_subquery(node, place)
-    operands = [node.this, *node.expressions]
-    return function_call("IN", tuple([bind_scalar(o, place) for o in operands]), node)
+    value = bind_scalar(node.this, place)
+    return function_call("IN", (value, *[bind_beside(value, o, place) for o in node.expressions]), node)
 
 
 def _case(node: exp.Expression, place: Place) -> Scalar:

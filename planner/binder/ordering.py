@@ -127,9 +127,9 @@ def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -
     items = dict(plan.items) if isinstance(plan, Project) else {}
     columns = {name: e.name for name, e in items.items() if isinstance(e, ColumnRef)}
     if not plan.changes or not keys or not items or len(columns) < len(items):
-        return Rank(plan, (), keys, start, end)
+        return Rank(plan, (), keys, start, end, limits=True)
     below = tuple(replace(k, column=columns[k.column]) for k in keys)
-    return plan.with_inputs((Rank(plan.inputs[0], (), below, start, end),))
+    return plan.with_inputs((Rank(plan.inputs[0], (), below, start, end, limits=True),))
 
 
 def _with_selected(item: exp.Expression, node: exp.Expression) -> exp.Expression:

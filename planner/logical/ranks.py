@@ -35,7 +35,8 @@ class Rank(OneInput, Stateful):
     `end_cut`: none for NULL.
 
     Where the order is one time attribute, only the first row is wanted and rows only come, it is *deduplication*: of rows
-    with the same time the first counts, and descending the last."""
+    with the same time the first counts, and descending the last. LIMIT (`limits`) never is: it takes late rows, and of
+    rows with the same time the first."""
 
     whole: ClassVar[bool] = True
 
@@ -47,6 +48,7 @@ class Rank(OneInput, Stateful):
     keeps_name: bool = False
     end_column: str | None = None
     end_cut: int = 0
+    limits: bool = False
 
     @cached_property
     def schema(self) -> Schema:
@@ -67,7 +69,8 @@ class Rank(OneInput, Stateful):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (*self.partition, "|", *map(str, self.order), "|", str(self.start), self._last, str(self.rank_name))
+        kind = "LIMIT" if self.limits else str(self.rank_name)
+        return (*self.partition, "|", *map(str, self.order), "|", str(self.start), self._last, kind)
 
     def pruned(self, wanted: Names) -> Self:
         return self if self.keeps_name or self.rank_name in wanted else replace(self, rank_name=None)
@@ -83,7 +86,8 @@ class Rank(OneInput, Stateful):
     @cached_property
     def deduplicates(self) -> bool:
         """Whether it is deduplication."""
-        if self.start != 1 or self.end != 1 or len(self.order) != 1 or self.input.changes or self.rank_name is not None:
+        first_alone = self.start == self.end == len(self.order) == 1 and self.rank_name is None
+        if not first_alone or self.limits or self.input.changes:
             return False
         kind = self.input.schema.type(self.order[0].column)
         return kind.is_rowtime or kind.is_proctime
