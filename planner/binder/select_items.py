@@ -41,7 +41,7 @@ def _name(node: exp.Expression) -> str | None:
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Dot) and _is_path(node):
-        return node.args["expression"].name
+        return str(node.args["expression"].name)
     return node.name if isinstance(node, exp.Column) else None
 
 

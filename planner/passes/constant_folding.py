@@ -1,4 +1,4 @@
-"""Calls whose arguments are all literals become literals.
+"""Calls whose arguments are all literals, or arrays, maps and rows of such, become literals.
 
 SELECT * FROM t WHERE ts > CAST('2024-01-01 00:00:00' AS TIMESTAMP(3))
 
@@ -34,20 +34,30 @@ def folded(expression: Scalar) -> Scalar:
 
 
 def _fold(call: Call) -> Scalar:
-    if not call.deterministic or not all(isinstance(a, Literal) for a in call.args) or not call.args or uses_zone(call):
-        return call
-    definition = registry.lookup(call.function)
-    if definition is None or definition.external:
-        return call
-    args = [a for a in call.args if isinstance(a, Literal)]
-    vectors = [Vector(pa.scalar(a.value, a.type.arrow)) for a in args]
-    context = KernelContext(1, call.type, tuple(a.type for a in args))
-    result = registry.call(definition, vectors, context)
-    if result.errors is not None:
+    result = _computed(call)
+    if result is None or result.errors is not None:
         return call
     scalar = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
     known, value = _literal_value(scalar)
     return Literal(value, call.type, call.position) if known and (value is not None or call.type.nullable) else call
+
+
+def _computed(call: Call) -> Vector | None:
+    """What the call gives; None where an argument is not known. There are no literals of arrays, maps and rows."""
+    definition = registry.lookup(call.function)
+    if not call.deterministic or not call.args or definition is None or definition.external or uses_zone(call):
+        return None
+    vectors = [_known(arg) for arg in call.args]
+    known = [v for v in vectors if v is not None and v.errors is None]
+    if len(known) < len(vectors):
+        return None
+    return registry.call(definition, known, KernelContext(1, call.type, tuple(a.type for a in call.args)))
+
+
+def _known(arg: Scalar) -> Vector | None:
+    if isinstance(arg, Literal):
+        return Vector(pa.scalar(arg.value, arg.type.arrow))
+    return _computed(arg) if isinstance(arg, Call) and arg.type.children else None
 
 
 def _of_literals(call: Call) -> Scalar:

@@ -62,3 +62,21 @@ SELECT COUNT(*) AS n FROM orders WHERE NOT (CASE WHEN qty > 1 THEN 1 ELSE 2 END 
 SELECT COUNT(*) AS n FROM orders WHERE CASE WHEN qty > 1 THEN 1 ELSE 2 END IS NULL;
 SELECT COUNT(*) AS n FROM orders WHERE UPPER(CASE WHEN qty > 1 THEN 'a' ELSE 'b' END) = 'c';
 SELECT COUNT(*) AS n FROM orders WHERE CASE WHEN qty > 1 THEN 1 ELSE 9 END > 9 AND CASE WHEN qty > 1 THEN 1 ELSE 9 END < 20;
+-- Arrays, maps and rows of literals are known, too.
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ARRAY_JOIN(ARRAY['ab', ''], ',') = 'x';
+SELECT MIN(qty), COUNT(*) FROM orders WHERE CARDINALITY(ARRAY[1, 2]) = 3;
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ARRAY[1, 2][1] = 3;
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ARRAY_CONTAINS(ARRAY[1, 2], 3);
+SELECT MIN(qty), COUNT(*) FROM orders WHERE MAP['a', 1]['a'] = 3;
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ARRAY[1, 2] = ARRAY[1, 3];
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ROW(1, 2) = ROW(1, 3);
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ROW(1, 2) <> ROW(1, 2);
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ELEMENT(ARRAY[1]) = 3;
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ARRAY_MAX(ARRAY[1, 2]) = 3;
+SELECT MIN(qty), COUNT(*) FROM orders WHERE CARDINALITY(MAP['a', 1]) = 3;
+SELECT MIN(qty), COUNT(*) FROM orders WHERE SPLIT_INDEX('a,b', ',', 0) = 'x';
+SELECT MIN(qty), COUNT(*) FROM orders WHERE CAST(ARRAY[1] AS STRING) = 'x';
+SELECT MIN(qty), COUNT(*) FROM orders WHERE MAP_KEYS(MAP['a', 1])[1] = 'x';
+SELECT MIN(qty), COUNT(*) FROM orders WHERE STR_TO_MAP('a=1')['a'] = 'x';
+SELECT MIN(qty), COUNT(*) FROM orders WHERE SPLIT('a,b', ',')[1] = 'x';
+SELECT MIN(qty), COUNT(*) FROM orders WHERE ARRAY['a'] IS NULL;
