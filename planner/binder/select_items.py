@@ -19,13 +19,14 @@ def items(
     nodes: Iterable[exp.Expression], binder: Grouping | Ungrouped, place: Place
 ) -> tuple[tuple[str, ...], list[Scalar]]:
     """The columns of SELECT with their names. Those that come from a * have names of their own, k0 behind k, and may be
-    called so; what the text names twice has the name twice. `place`: below an aggregate."""
+    called so; what the text names twice has the name twice. What it does not name is called by its place, or where rows
+    are grouped by how many names there are before it. `place`: below an aggregate."""
     names: list[str] = []
     values: list[Scalar] = []
     for node in nodes:
         starred = _starred(node, place)
         if starred is None:
-            names.append(_name(node) or f"EXPR${len(names)}")
+            names.append(_name(node) or f"EXPR${len(names) if isinstance(binder, Ungrouped) else len(set(names))}")
             value = node.this if isinstance(node, exp.Alias) else node
             values.append(as_column(binder.bind(value), value))
             continue

@@ -17,3 +17,12 @@ SELECT x FROM (SELECT id AS x, a AS x FROM t);
 SELECT upper(s), Upper(s) AS u, char_length(s) FROM t WHERE id = 1;
 SELECT `user`, `value`, `timestamp` FROM (SELECT id AS `user`, a AS `value`, b AS `timestamp` FROM t);
 SELECT value FROM (SELECT id AS `value` FROM t);
+-- What has no name is called by its place; where rows are grouped, by the names before it.
+SELECT a, a, id + 1, id + 2 FROM t WHERE id = 1;
+SELECT DISTINCT a, a, 1 FROM t WHERE id = 1;
+SELECT a, a, MAX(id), MIN(id) FROM t WHERE id = 1 GROUP BY a;
+SELECT x.id, y.id, COUNT(*), SUM(x.id), 1 FROM t x JOIN t y ON x.id = y.id WHERE x.id = 1 GROUP BY x.id, y.id;
+SELECT a, a + 1, a, MIN(id), a + 2 FROM t WHERE id = 1 GROUP BY a;
+SELECT a AS `EXPR$1`, MAX(id), MIN(id) FROM t WHERE id = 1 GROUP BY a;
+SELECT 'x', 'x', MAX(id), MAX(id) FROM t WHERE id = 1;
+SELECT a, a, 1 FROM t WHERE id = 1 GROUP BY ROLLUP (a);
