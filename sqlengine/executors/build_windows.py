@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from planner.logical import EmittingAggregate, SessionAssign, WindowAggregate, WindowAssign, WindowJoin, WindowRank
+from planner.logical import (
+    EmittingAggregate,
+    Filter,
+    LogicalPlan,
+    SessionAssign,
+    WindowAggregate,
+    WindowAssign,
+    WindowJoin,
+    WindowRank,
+)
 from sqlengine.operators.base import Operator
 from sqlengine.operators.session_windows import SessionAggregateOperator, SessionAssignOperator
 from sqlengine.operators.window_aggregate import WindowAggregateOperator
@@ -27,9 +36,26 @@ def window_operator(plan: Windowed, owner: str) -> Operator:
         case WindowRank():
             return WindowRankOperator(plan, owner)
         case WindowJoin():
-            return WindowJoinOperator(plan, owner)
+            return WindowJoinOperator(plan, owner, in_turn=_take_turns(plan))
         case EmittingAggregate():
             return EmittingAggregateOperator(plan, owner)
     if plan.session is not None:
         return SessionAggregateOperator(plan, owner)
     return SlicedAggregateOperator(plan, owner) if plan.shared is not None else WindowAggregateOperator(plan, owner)
+
+
+def _take_turns(plan: WindowJoin) -> bool:
+    """Whether rows of one source reach both sides in its order. In Flink sides go on one by one: so they do where none of
+    the left side's rows, or the same ones of both, are filtered out."""
+    (left, origin), (right, other) = map(_way, plan.inputs)
+    return origin == other and left in ((), right)
+
+
+def _way(plan: LogicalPlan) -> tuple[tuple[str, ...], str]:
+    """The conditions on the way of rows from the node that they have their watermark from, and that node."""
+    conditions = []
+    while plan.hands_on:
+        if isinstance(plan, Filter):
+            conditions.append(plan.predicate.digest)
+        (plan,) = plan.inputs
+    return tuple(conditions), plan.digest

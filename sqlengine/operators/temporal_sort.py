@@ -8,9 +8,9 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 import pyarrow as pa
 
-from parser.types import BIGINT, Schema
+from parser.types import BIGINT, Column, Schema
 from planner.logical import TemporalSort
-from sqlengine.batch import MIN_WATERMARK, Batch
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.ordering import order
@@ -18,6 +18,8 @@ from sqlengine.state.columns import BoolArray, IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
+# The watermark with which a row goes out: of its time, but one behind the watermark waits for the next.
+_DUE = Column("#due", BIGINT.with_nullable(False))
 _KEY = Schema.of(one=BIGINT)
 _FIRED = Schema.of(fired=BIGINT.with_nullable(False))
 
@@ -36,7 +38,8 @@ class TemporalSortOperator:
     def open(self, context: Context) -> None:
         self._late.open(context)
         if self._by_event:
-            self._rows = RowsTable(context, "rows", Schema(()), Schema(()), self._node.schema, ())
+            held = Schema((*self._node.schema.columns, _DUE))
+            self._rows = RowsTable(context, "rows", Schema(()), Schema(()), held, ())
             self._fired: KeyedTable = context.table("fired", _KEY, _FIRED, ())
 
     def process(self, port: int, batch: Batch) -> Output:
@@ -45,7 +48,7 @@ class TemporalSortOperator:
         output: Output = []
         if batch.num_rows:
             self._keep(batch, output)
-        slots = self._rows.table.due(self._time, batch.watermark)
+        slots = self._rows.table.due(_DUE.name, batch.watermark)
         if not len(slots):
             return [*output, (0, batch.tick(self._node.schema))]
         return [*output, (0, self._fire(batch, slots))]
@@ -63,23 +66,29 @@ class TemporalSortOperator:
     def _keep(self, batch: Batch, output: Output) -> None:
         slot = self._slot()
         times, valid = milliseconds(batch.column(self._time))
-        good = valid & self._in_time(times, batch, int(self._fired.columns["fired"][slot[0]]))
+        watermarks = batch.watermarks()
+        due = np.maximum(times, np.minimum(watermarks, MAX_WATERMARK - 1) + 1)
+        good = valid & self._in_time(times, due, watermarks, int(self._fired.columns["fired"][slot[0]]))
         if not good.all():
             self._late.drop(batch, np.flatnonzero(~good), output)
-            batch = batch.take(np.flatnonzero(good))
-        self._rows.put([], [], [batch.column(n) for n in self._node.schema.names], batch.num_rows)
+            batch, due = batch.take(np.flatnonzero(good)), due[good]
+        columns = [batch.column(n) for n in self._node.schema.names]
+        self._rows.put([], [], [*columns, pa.array(due, pa.int64())], batch.num_rows)
 
-    def _in_time(self, times: IntArray, batch: Batch, fired: int) -> BoolArray:
+    def _in_time(self, times: IntArray, due: IntArray, watermarks: IntArray, fired: int) -> BoolArray:
         """Which rows come before a row of their time or later has left: as if each row came alone."""
         held = self._rows.table.live()
-        waiting = self._rows.table.columns[self._time][held].astype(np.int64).tolist()
+        columns = [self._rows.table.columns[n][held].astype(np.int64).tolist() for n in (_DUE.name, self._time)]
+        waiting = list(zip(*columns, strict=True))
         heapify(waiting)
         good = np.ones(len(times), np.bool_)
-        for i, (time, watermark) in enumerate(zip(times.tolist(), batch.watermarks().tolist(), strict=True)):
-            while waiting and waiting[0] <= watermark:
-                fired = heappop(waiting)
+        for i, (time, when, watermark) in enumerate(
+            zip(times.tolist(), due.tolist(), watermarks.tolist(), strict=True)
+        ):
+            while waiting and waiting[0][0] <= watermark:
+                fired = max(fired, heappop(waiting)[1])
             if time > fired:
-                heappush(waiting, time)
+                heappush(waiting, (when, time))
             else:
                 good[i] = False
         return good

@@ -32,12 +32,14 @@ class _Pairs:
 
 
 class WindowJoinOperator:
-    """A row is late by the time of both sides together. Its rows (all +I) are ordered by the end of the window, then by
+    """A row is late by the time of both sides together; where they take turns (`in_turn`), as one source has given both,
+    that is the time of its own. Its rows (all +I) are ordered by the end of the window, then by
     the arrival of the left rows; right rows without a match come last. Rows whose condition fails with an error leave by
     the error port."""
 
-    def __init__(self, node: WindowJoin, owner: str = "") -> None:
+    def __init__(self, node: WindowJoin, owner: str = "", *, in_turn: bool = False) -> None:
         self._node = node
+        self._in_turn = in_turn
         self._clock = clock_below(node.left)
         self._sides = tuple(
             WindowRows(side.schema, node.keys(port), node.ends[port], self._clock, LateGate(node, owner, port))
@@ -54,10 +56,11 @@ class WindowJoinOperator:
             self._residual.open(context)
 
     def process(self, port: int, batch: Batch) -> Stream:
+        own = batch
         batch = self._times.advance(port, batch)
         output: Output = []
         if batch.num_rows:
-            self._sides[port].add(batch, self._clock.before(batch), output)
+            self._sides[port].add(batch, self._clock.before(own if self._in_turn else batch), output)
         yield from output
         due = [side.due(self._clock.now(batch)) for side in self._sides]
         parts = list(self._parts(due))
