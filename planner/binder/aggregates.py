@@ -10,7 +10,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, TimeAttribute
-from planner.binder import grouping_sets, pool, refusals, window_groups
+from planner.binder import grouping_sets, nullability, pool, refusals, window_groups
 from planner.binder.aggregate_calls import aggregate_argument, of_all_rows, user_aggregate
 from planner.binder.calls import function_call, time_kept, user_arguments
 from planner.binder.over import OverCalls
@@ -81,7 +81,8 @@ class Grouping:
     def _above(self, value: Scalar, node: exp.Expression) -> Scalar:
         """The expression over the aggregate's columns. These have names that the input has not, except for grouped
         columns, which are replaced wherever they are."""
-        replaced = replace_where(value, lambda e: self.grouped.get(e.digest))
+        replace_in = nullability.replaced if len(self.sets) > 1 else replace_where
+        replaced = replace_in(value, lambda e: self.grouped.get(e.digest))
         known = self.results | self.overs.names | self.subqueries.names | {c.name for c in self.grouped.values()}
         unknown = columns_of(replaced) - known
         if unknown:
@@ -295,6 +296,10 @@ class Grouping:
 
     def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
         name, argument = of_all_rows(*aggregate_argument(node, self._within("an aggregate")))
+        if argument is not None and len(self.sets) > 1:
+            argument = nullability.of_sets(
+                argument, frozenset(c.name for c in self.grouped.values() if c.type.nullable)
+            )
         kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
         try:
             result = bind_aggregate(name, kinds, grouped=condition is None and not self.grouped_by_all).result_type
