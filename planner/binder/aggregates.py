@@ -97,6 +97,7 @@ class Grouping:
         below = self.inside.join(self.input)
         items = (*self.below.items(), *self._told_late(below))
         if items:
+            below = window_groups.narrowed(below, items) if self.legacy is not None else below
             below = Project(below, items, self.context.salt((*self.below.values(), *self.varying)))
         plan = self.subqueries.join(self._aggregated(below), lambda e: self._above(e, having or exp.Select()))
         return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))

@@ -319,6 +319,16 @@ def legacy_plan(plan: LogicalPlan, window: Aligned, names: Sequence[str]) -> Log
     return WindowAssign(plan, window, (start, end, time), sliced=isinstance(window, Hop))
 
 
+def narrowed(plan: LogicalPlan, items: tuple[tuple[str, Scalar], ...]) -> LogicalPlan:
+    """A window of GROUP BY over the columns that are read of its input: in Flink it is a part of the aggregate, so that
+    projections alone stand below it. A window of TABLE(…) takes whole rows."""
+    if not isinstance(plan, WindowAssign):
+        return plan
+    read = {plan.window.time_column}.union(*(columns_of(value) for _, value in items))
+    columns = tuple((c.name, pool.column(c.name, c.type)) for c in plan.input.schema if c.name in read)
+    return replace(plan, input=Project(plan.input, columns))
+
+
 def legacy_aggregate(
     below: LogicalPlan,
     keys: tuple[str, ...],

@@ -10,3 +10,5 @@ SELECT k FROM (SELECT k, v, SUM(v) OVER (ORDER BY ts) AS n FROM e) WHERE 1 = 1;
 -- an aggregate reads through its own projection
 SELECT SUM(v) AS s FROM (SELECT k, v, SUM(v) OVER (ORDER BY ts) AS n FROM e);
 SELECT COUNT(*) AS s FROM (SELECT k, v, SUM(v) OVER (ORDER BY ts) AS n FROM e);
+-- a window of GROUP BY reads no more than the aggregate does
+SELECT COUNT(k) AS c FROM (SELECT k, ts, SUM(v) OVER (ORDER BY ts) AS n FROM e) GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE);

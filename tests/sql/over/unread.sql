@@ -32,3 +32,10 @@ SELECT ts, v FROM two_frames WHERE TRUE;
 SELECT ts, v FROM two_frames WHERE 1 = 1 AND 'a' = 'a';
 WITH a AS (SELECT ts, v FROM two_frames) SELECT ts FROM a WHERE v = 2;
 SELECT ts, n + 1 AS m FROM two_frames WHERE k = 'a';
+-- A window of GROUP BY is a part of the aggregate, one of TABLE(…) takes whole rows.
+SELECT TUMBLE_START(ts, INTERVAL '5' SECOND), COUNT(*), SUM(v) FROM o GROUP BY TUMBLE(ts, INTERVAL '5' SECOND);
+SELECT HOP_START(ts, INTERVAL '2' SECOND, INTERVAL '4' SECOND), COUNT(*), SUM(v) FROM o WHERE v > 1 GROUP BY HOP(ts, INTERVAL '2' SECOND, INTERVAL '4' SECOND);
+SELECT TUMBLE_START(ts, INTERVAL '5' SECOND), COUNT(*), MAX(n) FROM o GROUP BY TUMBLE(ts, INTERVAL '5' SECOND);
+-- rowsort
+SELECT k, SESSION_START(ts, INTERVAL '3' SECOND), COUNT(*), SUM(v) FROM two_frames GROUP BY SESSION(ts, INTERVAL '3' SECOND), k;
+SELECT window_start, COUNT(*), SUM(v) FROM TABLE(TUMBLE(TABLE o, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY window_start, window_end;
