@@ -18,11 +18,11 @@ from planner.rewrite import conjunction, conjuncts, map_expressions, rewrite, tr
 from planner.scalar import Call, Literal, Scalar, is_deterministic
 from planner.totality import can_fail
 
-_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}
-_NEGATED |= {"IS NOT NULL": "IS NULL", "IS TRUE": "IS NOT TRUE", "IS NOT TRUE": "IS TRUE"}
-_NEGATED |= {"IS FALSE": "IS NOT FALSE", "IS NOT FALSE": "IS FALSE"}
-_NEGATED |= {"IS DISTINCT FROM": "IS NOT DISTINCT FROM", "IS NOT DISTINCT FROM": "IS DISTINCT FROM"}
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}
+NEGATED |= {"IS NOT NULL": "IS NULL", "IS TRUE": "IS NOT TRUE", "IS NOT TRUE": "IS TRUE"}
+NEGATED |= {"IS FALSE": "IS NOT FALSE", "IS NOT FALSE": "IS FALSE"}
+NEGATED |= {"IS DISTINCT FROM": "IS NOT DISTINCT FROM", "IS NOT DISTINCT FROM": "IS DISTINCT FROM"}
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 
 
@@ -99,7 +99,7 @@ def _not(call: Call) -> Scalar:
         return call
     if operand.function == "NOT":
         return operand.args[0]
-    negated = _NEGATED.get(operand.function)
+    negated = NEGATED.get(operand.function)
     if negated is None or (operand.function in _ORDERS and _may_be_nan(operand)):
         return call
     return replace(operand, function=negated)
@@ -113,7 +113,7 @@ def _comparison(call: Call) -> Scalar:
     """The literal stands on the right."""
     left, right = call.args
     if isinstance(left, Literal) and not isinstance(right, Literal):
-        return replace(call, function=_MIRRORED[call.function], args=(right, left))
+        return replace(call, function=MIRRORED[call.function], args=(right, left))
     return call
 
 
@@ -173,5 +173,5 @@ _RULES: dict[str, Callable[[Call], Scalar]] = {
     "IS DISTINCT FROM": _distinct,
     "IS NOT DISTINCT FROM": _distinct,
     **dict.fromkeys(_NULL_TESTS, _null_test),
-    **dict.fromkeys(_MIRRORED, _comparison),
+    **dict.fromkeys(MIRRORED, _comparison),
 }
