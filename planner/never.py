@@ -20,8 +20,6 @@ _Value: TypeAlias = int | Decimal | float | str
 _Bound: TypeAlias = tuple[_Value, bool] | None
 
 _STRICT = frozenset({"=", "<>", "<", "<=", ">", ">="})
-
-
 # Calls that are NULL where an argument is.
 _STRONG = _STRICT | {"LIKE", "IN", "NOT", "+", "-", "*", "/", "%", "NEG", "CAST"}
 # Combinations of the alternatives of OR, at most, that are looked at beside the other conditions.
