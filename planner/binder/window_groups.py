@@ -322,7 +322,7 @@ def legacy_plan(plan: LogicalPlan, window: Aligned, names: Sequence[str]) -> Log
 def narrowed(plan: LogicalPlan, items: tuple[tuple[str, Scalar], ...]) -> LogicalPlan:
     """A window of GROUP BY over the columns that are read of its input: in Flink it is a part of the aggregate, so that
     projections alone stand below it. A window of TABLE(…) takes whole rows."""
-    if not isinstance(plan, WindowAssign):
+    if not isinstance(plan, WindowAssign) or not isinstance(plan.input, Project):
         return plan
     read = {plan.window.time_column}.union(*(columns_of(value) for _, value in items))
     columns = tuple((c.name, pool.column(c.name, c.type)) for c in plan.input.schema if c.name in read)

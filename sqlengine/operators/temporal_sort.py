@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 import pyarrow as pa
 
-from parser.types import BIGINT, Column, Schema
+from parser.types import BIGINT, Schema
 from planner.logical import TemporalSort
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
@@ -18,8 +18,6 @@ from sqlengine.state.columns import BoolArray, IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
-# The watermark with which a row goes out: of its time, but one behind the watermark waits for the next.
-_DUE = Column("#due", BIGINT.with_nullable(False))
 _KEY = Schema.of(one=BIGINT)
 _FIRED = Schema.of(fired=BIGINT.with_nullable(False))
 
@@ -38,18 +36,17 @@ class TemporalSortOperator:
     def open(self, context: Context) -> None:
         self._late.open(context)
         if self._by_event:
-            held = Schema((*self._node.schema.columns, _DUE))
-            self._rows = RowsTable(context, "rows", Schema(()), Schema(()), held, ())
+            self._rows = RowsTable(context, "rows", Schema(()), Schema(()), self._node.schema, ())
             self._fired: KeyedTable = context.table("fired", _KEY, _FIRED, ())
 
     def process(self, port: int, batch: Batch) -> Output:
         if not self._by_event:
             return [(0, self._within(batch))]
         output: Output = []
-        if batch.num_rows:
-            self._keep(batch, output)
-        slots = self._rows.table.due(_DUE.name, batch.watermark)
-        if not len(slots):
+        behind = self._keep(batch, output) if batch.num_rows else np.empty(0, np.int64)
+        due = self._rows.table.due(self._time, batch.watermark)
+        slots = due[~np.isin(due, behind)]
+        if batch.watermark == batch.since or not len(slots):
             return [*output, (0, batch.tick(self._node.schema))]
         return [*output, (0, self._fire(batch, slots))]
 
@@ -63,28 +60,29 @@ class TemporalSortOperator:
         rows = np.arange(batch.num_rows)
         return replace(batch.take(order(keys, columns, np.zeros_like(rows), rows)), watermark=batch.watermark)
 
-    def _keep(self, batch: Batch, output: Output) -> None:
+    def _keep(self, batch: Batch, output: Output) -> IntArray:
+        """Keeps the rows in time. The slots of those behind the watermark that holds at the batch's end: they go out with the
+        next one, as in Flink."""
         slot = self._slot()
         times, valid = milliseconds(batch.column(self._time))
         watermarks = batch.watermarks()
-        due = np.maximum(times, np.minimum(watermarks, MAX_WATERMARK - 1) + 1)
-        good = valid & self._in_time(times, due, watermarks, int(self._fired.columns["fired"][slot[0]]))
+        good = valid & self._in_time(times, batch, int(self._fired.columns["fired"][slot[0]]))
         if not good.all():
             self._late.drop(batch, np.flatnonzero(~good), output)
-            batch, due = batch.take(np.flatnonzero(good)), due[good]
+            batch, times, watermarks = batch.take(np.flatnonzero(good)), times[good], watermarks[good]
         columns = [batch.column(n) for n in self._node.schema.names]
-        self._rows.put([], [], [*columns, pa.array(due, pa.int64())], batch.num_rows)
+        slots, _ = self._rows.put([], [], columns, batch.num_rows)
+        behind: IntArray = slots[(times <= watermarks) & (watermarks == batch.watermark)]
+        return behind
 
-    def _in_time(self, times: IntArray, due: IntArray, watermarks: IntArray, fired: int) -> BoolArray:
+    def _in_time(self, times: IntArray, batch: Batch, fired: int) -> BoolArray:
         """Which rows come before a row of their time or later has left: as if each row came alone."""
-        held = self._rows.table.live()
-        columns = [self._rows.table.columns[n][held].astype(np.int64).tolist() for n in (_DUE.name, self._time)]
-        waiting = list(zip(*columns, strict=True))
+        held = self._rows.table.columns[self._time][self._rows.table.live()].astype(np.int64)
+        waiting = list(zip(_due(held, batch.since).tolist(), held.tolist(), strict=True))
         heapify(waiting)
         good = np.ones(len(times), np.bool_)
-        for i, (time, when, watermark) in enumerate(
-            zip(times.tolist(), due.tolist(), watermarks.tolist(), strict=True)
-        ):
+        due, watermarks = _due(times, batch.watermarks()).tolist(), batch.watermarks().tolist()
+        for i, (time, when, watermark) in enumerate(zip(times.tolist(), due, watermarks, strict=True)):
             while waiting and waiting[0][0] <= watermark:
                 fired = max(fired, heappop(waiting)[1])
             if time > fired:
@@ -112,3 +110,9 @@ class TemporalSortOperator:
         self._rows.drop(slots)
         tick = batch.tick(self._node.schema)
         return replace(tick, columns=tuple(result), num_rows=len(slots), row_watermarks=batch.watermarks_before(times))
+
+
+def _due(times: IntArray, reached: IntArray | int) -> IntArray:
+    """The least watermark with which rows go out: one behind the watermark that is reached waits for the next."""
+    due: IntArray = np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1)
+    return due
