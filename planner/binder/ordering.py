@@ -96,7 +96,7 @@ class Ordering:
         if offset is not None:
             position = position_of(self.node.args["offset"])
             raise UnsupportedError("OFFSET without LIMIT is not supported", hint="add LIMIT", position=position)
-        if not self.keys:
+        if not self.keys or _is_within_another(self.node):
             return plan
         first = self.keys[0]
         kind = plan.schema.type(first.column)
@@ -119,6 +119,14 @@ class Ordering:
         if not self.keys and not offset and end is None:
             return plan
         return Materialize(plan, self.keys, offset + 1, end)
+
+
+def _is_within_another(query: exp.Expression) -> bool:
+    """Whether another query takes its rows: in FROM, WITH, a condition or a union. Those have no order, as in Flink."""
+    above = query.parent
+    while isinstance(above, exp.Subquery):
+        above = above.parent
+    return above is not None
 
 
 def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -> LogicalPlan:
