@@ -79,7 +79,8 @@ class Table:
 @dataclass(frozen=True)
 class View:
     """A named query, already bound. `home` are the catalog and the database in which it was written; `broken`: why the
-    query is not valid any more, since what it names was altered or dropped."""
+    query is not valid any more, since what it names was altered or dropped. `ordered`: the query ends in an ORDER BY of what it
+    shows, and the top of the plan is that."""
 
     name: Identifier
     plan: LogicalPlan
@@ -87,6 +88,7 @@ class View:
     temporary: bool = False
     home: tuple[str, str] = (DEFAULT_CATALOG, DEFAULT_DATABASE)
     broken: str = ""
+    ordered: bool = False
 
 
 @dataclass(frozen=True)

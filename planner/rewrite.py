@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from parser.types import BOOLEAN, Schema
@@ -20,6 +20,17 @@ def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> 
         return done[id(node)]
 
     return visit(plan)
+
+
+def nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """Every node of the plan once, however many read it."""
+    waiting, seen = [plan], {id(plan)}
+    while waiting:
+        node = waiting.pop()
+        yield node
+        new = {id(i): i for i in node.inputs if id(i) not in seen}
+        seen |= new.keys()
+        waiting += new.values()
 
 
 def map_expressions(node: LogicalPlan, change: Callable[[Scalar], Scalar]) -> LogicalPlan:

@@ -303,9 +303,10 @@ def _percentile(types: Sequence[DataType], retract: bool) -> Aggregate:
     parts = types[0].children if types and types[0].root is Root.ROW else ()
     several = len(parts) > 1 and parts[1].root is Root.ARRAY
     asked = parts[1].children[0] if several else parts[1] if len(parts) > 1 else None
-    fits = len(parts) in (2, 3) and parts[0].is_numeric and asked is not None and asked.is_numeric
+    given = asked is not None and asked.is_numeric and not asked.nullable and not parts[1].nullable
+    fits = len(parts) in (2, 3) and parts[0].is_numeric and given
     if not fits or (len(parts) == 3 and not parts[2].is_integer):
-        raise refusal("PERCENTILE", types, "a number, a percentage or an array of them, and a frequency expected")
+        raise refusal("PERCENTILE", types, "a number, a share or an array of them, never NULL, and a frequency expected")
     kept = row(("f0", "f1", "f2"), (DOUBLE, array(DOUBLE), BIGINT))
     result = array(DOUBLE) if several else DOUBLE
     finish, prepare = partial(_percentiles, several=several), partial(_measured, types=parts)

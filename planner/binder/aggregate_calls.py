@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from parser.dialect import position_of
@@ -12,6 +14,7 @@ from planner.binder.calls import function_call, user_function
 from planner.binder.scalars import bind_scalar
 from planner.binder.scope import Place
 from planner.catalog import Catalog, Function
+from planner.passes.constant_folding import folded
 from planner.scalar import Call, Literal, Scalar
 from udf.user import Kind
 
@@ -52,7 +55,7 @@ def _check_batch(node: exp.Expression, place: Place) -> None:
 
 
 # Aggregates of several arguments, which travel as one ROW, with the most that they take.
-_SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
+SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
 
 
 def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
@@ -69,7 +72,7 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
         if not name.startswith("JSON_"):
             raise refusals.of_expression(clause)
         suffix = f" {clause.args['expression'].name}{suffix}"
-    most = _SEVERAL.get(name, 1)
+    most = SEVERAL.get(name, 1)
     if not 1 <= len(plain) <= most or isinstance(plain[0], exp.Star):
         takes = "one argument" if most == 1 else f"up to {most} arguments"
         raise PlanError(f"{name} takes {takes}", position=position_of(node))
@@ -84,7 +87,18 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
     if name == refusals.APPROXIMATE:
         _check_batch(node, place)
         name, suffix = "COUNT", " DISTINCT"
-    return name + suffix, args[0] if len(args) == 1 else function_call("ROW", args, node)
+    return name + suffix, args[0] if len(args) == 1 else as_row(name, args, node)
+
+
+def as_row(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar:
+    """Several arguments of an aggregate as one. PlanError for a share of PERCENTILE that is known to be none."""
+    shares = [folded(a) for a in args[1:2] if name == "PERCENTILE"]
+    for share in [part for s in shares for part in (s.args if isinstance(s, Call) and s.function == "ARRAY" else (s,))]:
+        given = share.value if isinstance(share, Literal) else None
+        if isinstance(given, int | float | Decimal) and not 0 <= given <= 1:
+            hint = "write 0.5 for half of the values"
+            raise PlanError(f"the share {given} of PERCENTILE is not from 0 to 1", hint=hint, position=position_of(node))
+    return function_call("ROW", args, node)
 
 
 def of_all_rows(name: str, argument: Scalar | None) -> tuple[str, Scalar | None]:

@@ -14,7 +14,7 @@ from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, Crea
 from parser.types import INTERVAL_DAY_TIME, Column, DataType, Schema, TimeAttribute
 from parser.write_shown import write_shown
 from parser.writer import write
-from planner.binder import pool
+from planner.binder import ordering, pool
 from planner.binder.calls import function_call
 from planner.binder.derived import expanded
 from planner.binder.relations import bind_query, renamed
@@ -166,7 +166,8 @@ def _with_time_attribute(schema: Schema, column: str) -> Schema:
 
 
 def bind_view(statement: CreateView, context: Context) -> View:
-    query = renamed(bind_query(statement.query, context), statement.columns, statement.query)
+    bound = bind_query(statement.query, replace(context, of_view=True))
+    query = renamed(bound, statement.columns, statement.query)
     twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
     if twice is not None:
         raise PlanError(
@@ -177,7 +178,9 @@ def bind_view(statement: CreateView, context: Context) -> View:
         columns = zip(query.names, plan.schema, strict=True)
         plan = Project(plan, tuple((n, pool.column(c.name, c.type)) for n, c in columns))
     home = (context.catalog.catalog, context.catalog.database)
-    return View(context.catalog.resolve(statement.name), plan, write(statement), statement.temporary, home)
+    name = context.catalog.resolve(statement.name)
+    ordered = plan is bound.plan and ordering.is_only_ordered(statement.query, plan)
+    return View(name, plan, write(statement), statement.temporary, home, ordered=ordered)
 
 
 def bind_function(statement: CreateFunction, context: Context) -> Function:

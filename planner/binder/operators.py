@@ -134,7 +134,10 @@ def _in(node: exp.Expression, place: Place) -> Scalar:
     if node.args.get("query") is not None:
         return bind_subquery(node, place)
     value = bind_scalar(node.this, place)
-    return function_call("IN", (value, *[bind_beside(value, o, place) for o in node.expressions]), node)
+    call = function_call("IN", (value, *[bind_beside(value, o, place) for o in node.expressions]), node)
+    if isinstance(call, Call) and call.function == "IN" and len(call.args) == 2:  # ROW_NUMBER() IN (1) is a Top-1, too
+        return function_call("=", call.args, node)
+    return call
 
 
 def _case(node: exp.Expression, place: Place) -> Scalar:

@@ -8,23 +8,28 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import PlanError, Position, UnsupportedError
 from planner.binder import pool, refusals
 from planner.binder.over import sort_keys
-from planner.binder.scope import Query, distinct_names
+from planner.binder.scope import Context, Query, distinct_names
+from planner.catalog import View
 from planner.logical import LogicalPlan, Materialize, Project, Rank, SortKey, TemporalSort
 from planner.ranking import with_ranks
-from planner.rewrite import replace_where
+from planner.rewrite import nodes, replace_where
 from planner.scalar import ColumnRef, Scalar, columns_of
 
 # The number of a row behind which there is none.
 LAST = 2**31 - 1
+# How the columns are called that an order computes and the query does not give.
+HIDDEN = "sort$"
 
 
 @dataclass
 class Ordering:
     """ORDER BY of one query over its columns `names`. `hidden` are columns that it sorts by and does not give.
-    `batch`: any order will do, since all rows are there before the first goes out."""
+    `batch`: any order will do, since all rows are there before the first goes out. `inside`: the query stands in another
+    one, to which its rows have no order; it orders only to cut. `kept`: it is a view's, whose order is checked where it is
+    read."""
 
     node: exp.Expression
     names: Sequence[str]
@@ -32,10 +37,13 @@ class Ordering:
     hidden: dict[str, Scalar] = field(default_factory=dict)
     keys: tuple[SortKey, ...] = ()
     batch: bool = False
+    inside: bool = False
+    kept: bool = False
 
     def bind(self, bind: Callable[[exp.Expression], Scalar]) -> None:
         """Finds the keys: a column by its name or number, or any expression. A name means what SELECT calls so, before any
-        column of its input. PlanError where SELECT calls several columns so."""
+        column of its input. PlanError where SELECT calls several columns so. An order that nothing reads is forgotten once
+        its names are known to be right."""
         columns = distinct_names(self.names)
 
         def column(item: exp.Expression) -> str:
@@ -49,6 +57,13 @@ class Ordering:
             return self._column(bind(_with_selected(item, self.node)), columns)
 
         self.keys = sort_keys(self.node.args.get("order"), column)
+        if isinstance(self.node, exp.Select) and self.node.args.get("distinct"):
+            self._computed_above()
+        if self.inside and not self._cuts():
+            self.keys, self.hidden = (), {}
+
+    def _cuts(self) -> bool:
+        return _number(self.node, "limit") is not None or bool(_number(self.node, "offset"))
 
     def _check_names(self, item: exp.Expression) -> None:
         own = item.find_ancestor(exp.Query)
@@ -57,7 +72,7 @@ class Ordering:
                 hint = "give each column its own name with AS"
                 raise PlanError(f"column '{part.name}' is ambiguous", hint=hint, position=position_of(part))
 
-    def computed_above(self) -> None:
+    def _computed_above(self) -> None:
         """Makes the hidden columns ones of what the query gives. PlanError where that does not tell them."""
         of = dict(zip((v.digest for v in self.values), distinct_names(self.names), strict=True))
 
@@ -74,7 +89,7 @@ class Ordering:
         for name, known in (*zip(columns, self.values, strict=True), *self.hidden.items()):
             if known.digest == value.digest:
                 return name
-        (name,) = distinct_names([f"sort${len(self.hidden)}"], [*columns, *self.hidden])
+        (name,) = distinct_names([f"{HIDDEN}{len(self.hidden)}"], [*columns, *self.hidden])
         self.hidden[name] = value
         return name
 
@@ -93,26 +108,15 @@ class Ordering:
         if limit is not None:
             start = (offset or 0) + 1
             return _first(plan, self.keys, start, min(start - 1 + limit, LAST))
-        if offset is not None:
+        if offset or (self.keys and offset is not None):
             position = position_of(self.node.args["offset"])
             raise UnsupportedError("OFFSET without LIMIT is not supported", hint="add LIMIT", position=position)
-        if not self.keys or _is_within_another(self.node):
+        if not self.keys:
             return plan
-        first = self.keys[0]
-        kind = plan.schema.type(first.column)
-        if first.descending or not (kind.is_rowtime or kind.is_proctime):
-            raise PlanError(
-                "ORDER BY over a stream must begin with a time attribute, ascending",
-                detail=f"it begins with {self.hidden.get(first.column, first.column)}, which is {kind}",
-                hint="add LIMIT for the first rows of another order",
-                position=position_of(self.node.args["order"]),
-            )
-        plan = with_ranks(plan)
-        if plan.changes:
-            detail = "rows of its input are updated or go"
-            position = position_of(self.node.args["order"])
-            raise PlanError("ORDER BY a time needs rows that are only added", detail=detail, position=position)
-        return TemporalSort(plan, self.keys)
+        found = TemporalSort(with_ranks(plan), self.keys)
+        if not self.kept:
+            _check_order(found, position_of(self.node.args["order"]))
+        return found
 
     def _in_batch(self, plan: LogicalPlan, limit: int | None, offset: int) -> LogicalPlan:
         end = None if limit is None else offset + limit
@@ -121,12 +125,22 @@ class Ordering:
         return Materialize(plan, self.keys, offset + 1, end)
 
 
-def _is_within_another(query: exp.Expression) -> bool:
-    """Whether another query takes its rows: in FROM, WITH, a condition or a union. Those have no order, as in Flink."""
-    above = query.parent
-    while isinstance(above, exp.Subquery):
-        above = above.parent
-    return above is not None
+def _check_order(sort: TemporalSort, position: Position | None) -> None:
+    """PlanError where a stream cannot be in this order."""
+    first = sort.order[0]
+    items = dict(sort.input.items) if isinstance(sort.input, Project) else {}
+    shown = items.get(first.column, first.column) if first.column.startswith(HIDDEN) else first.column
+    kind = sort.input.schema.type(first.column)
+    if first.descending or not (kind.is_rowtime or kind.is_proctime):
+        raise PlanError(
+            "ORDER BY over a stream must begin with a time attribute, ascending",
+            detail=f"it begins with {shown}, which is {kind}",
+            hint="add LIMIT for the first rows of another order",
+            position=position,
+        )
+    if sort.input.changes:
+        detail = "rows of its input are updated or go"
+        raise PlanError("ORDER BY a time needs rows that are only added", detail=detail, position=position)
 
 
 def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -> LogicalPlan:
@@ -166,6 +180,24 @@ def _is_aggregated(part: exp.Expression) -> bool:
 
 def _is_aggregate(call: exp.Expression) -> bool:
     return call.name.upper() in refusals.AGGREGATES
+
+
+def of_view(view: View, context: Context, position: Position | None) -> LogicalPlan:
+    """A view's plan, as a query reads it: without its order where the query does not give its rows as they are, and the view
+    shows what it orders by. PlanError where an order that stays is none for a stream."""
+    plan = view.plan.inputs[0] if context.inside and view.ordered else view.plan
+    if not context.of_view:
+        for sort in (n for n in nodes(plan) if isinstance(n, TemporalSort)):
+            _check_order(sort, position)
+    return plan
+
+
+def is_only_ordered(node: exp.Expression, plan: LogicalPlan) -> bool:
+    """Whether all that stands above the rows of a query is its own order, and that cuts nothing."""
+    while isinstance(node, exp.Subquery):
+        node = node.this
+    cuts = isinstance(plan, Materialize) and (plan.start, plan.end) != (1, None)
+    return is_ordered(node) and isinstance(plan, TemporalSort | Materialize) and bool(plan.order) and not cuts
 
 
 def is_ordered(node: exp.Expression) -> bool:

@@ -12,6 +12,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, DOUBLE, INT, DataType, Root, TimeAttribute
 from planner.binder import literals, pool
+from planner.binder.aggregate_calls import SEVERAL, as_row
 from planner.binder.calls import function_call, time_kept
 from planner.binder.casts import implicit_cast
 from planner.binder.over_moments import MOMENTS
@@ -162,14 +163,14 @@ class OverCalls:
         return f"over${sum(map(len, self._calls.values()))}"
 
     def _several(self, name: str, call: exp.Expression, window: _Window, bind: Bind) -> OverCall:
-        """LISTAGG with a separator: its arguments travel as one ROW."""
+        """LISTAGG with a separator and the like: the arguments travel as one ROW."""
         suffix, nodes = _arguments(call)
-        if name != "LISTAGG" or len(nodes) > 2:
+        if len(nodes) > SEVERAL.get(name, 1) or name.startswith("JSON_"):
             raise UnsupportedError(
                 f"{name} with several arguments and OVER is not supported", position=position_of(call)
             )
         args = tuple(bind(n) for n in nodes)
-        return self._aggregate(call, name + suffix, function_call("ROW", args, call), window)
+        return self._aggregate(call, name + suffix, as_row(name, args, call), window)
 
     def _neighbour(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
         _takes(call, name, 1, 3)

@@ -50,7 +50,9 @@ def bind_query(node: exp.Expression, context: Context) -> Query:
     query = _bound(node, context)
     if isinstance(node, exp.Select) or not ordering.is_ordered(node):
         return query
-    ordered = ordering.Ordering(node, query.names, _columns(query), batch=context.batch)
+    ordered = ordering.Ordering(
+        node, query.names, _columns(query), batch=context.batch, inside=context.inside, kept=context.of_view
+    )
     place = Place(context, query.scope(()), "ORDER BY")
     ordered.bind(lambda item: bind_scalar(item, place))
     return ordered.applied(_with_hidden(query, ordered, context))
@@ -76,7 +78,7 @@ def _bound(node: exp.Expression, context: Context) -> Query:
 def _common_tables(node: exp.Expression, context: Context) -> Context:
     with_ = node.args.get("with_")
     for cte in with_.expressions if with_ is not None else ():
-        query = renamed(bind_query(cte.this, context), _alias_columns(cte), cte)
+        query = renamed(bind_query(cte.this, context.within()), _alias_columns(cte), cte)
         twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
         if twice is not None:
             hint = "give each column its own name with AS, or name them behind the table: w (a, b) AS (…)"
@@ -119,13 +121,14 @@ def _union(node: exp.Union, context: Context) -> Query:
             refusals.check_clauses(current)
             operands += (current.args["expression"], current.this)
         else:
-            branches.append(bind_query(current, context))
+            branches.append(bind_query(current, context.within()))
     inputs, schema = set_operations.alike(branches, node)
     return Query(Union(inputs, schema), branches[0].names)
 
 
 def _set_operation(node: exp.SetOperation, context: Context) -> Query:
-    branches = [bind_query(node.this, context), bind_query(node.args["expression"], context)]
+    within = context.within()
+    branches = [bind_query(node.this, within), bind_query(node.args["expression"], within)]
     (left, right), schema = set_operations.alike(branches, node)
     every = not node.args.get("distinct")
     plain = Schema(tuple(Column(c.name, c.type.made_from(c.type)) for c in schema))
@@ -160,7 +163,9 @@ def _values_type(values: Sequence[Scalar], index: int, node: exp.Expression) -> 
 
 def _select(node: exp.Select, context: Context) -> Query:
     grouped = is_aggregated(node, context.catalog)
-    plan, scope, kept_ms = _from(node, context, grouped)
+    inside, plain = context.inside, not grouped and _gives_rows_as_they_are(node)
+    plan, scope, kept_ms = _from(node, context if plain else context.within(), grouped)
+    context = context.within()
     subqueries = Subqueries(scope, context, bind_query)
     where = node.args.get("where")
     if where is not None:
@@ -177,7 +182,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     condition = None
     if qualify is not None:
         condition = as_condition(binder.bind(with_aliases(qualify.this, node, scope)), qualify, "QUALIFY")
-    ordered = ordering.Ordering(node, names, values, batch=context.batch)
+    ordered = ordering.Ordering(node, names, values, batch=context.batch, inside=inside, kept=context.of_view)
     ordered.bind(binder.bind)
     if grouping is not None:
         plan = join_hints.forgetting(grouping.plan(node.args.get("having")), kept_ms)
@@ -187,12 +192,19 @@ def _select(node: exp.Select, context: Context) -> Query:
     if condition is not None:
         plan = Filter(plan, condition, context.salt((condition,)))
     if node.args.get("distinct"):
-        ordered.computed_above()
         query = _distinct(_projected(plan, names, values, context), context)
         query = replace(query, plan=join_hints.forgetting(query.plan, kept_ms))
         return ordered.applied(_with_hidden(query, ordered, context))
     query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
     return ordered.applied(Query(query.plan, names))
+
+
+def _gives_rows_as_they_are(node: exp.Select) -> bool:
+    """Whether an order of its one table, a view, would be that of what it gives. Flink keeps it then."""
+    source = node.args.get("from_")
+    if source is None or not isinstance(source.this, exp.Table) or source.this.args.get("match"):
+        return False
+    return not (node.args.get("joins") or node.args.get("distinct") or ordering.is_ordered(node))
 
 
 def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPlan, Scope, int]:
@@ -360,7 +372,7 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
         if found.broken:
             message = f"the query of view '{found.name[2]}' is not valid any more"
             raise PlanError(message, detail=found.broken, hint="write ALTER VIEW … AS", position=position_of(node))
-        plan = resalted(found.plan, context)
+        plan = resalted(ordering.of_view(found, context, position_of(node)), context)
         return Query(plan, plan.schema.names), found.name
     raise unknown_table(name, context, node)
 

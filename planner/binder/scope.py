@@ -127,7 +127,8 @@ class Outer:
 @dataclass(frozen=True)
 class Context:
     """What a statement is bound in. `ctes` are the common tables in reach; `load` (None: there is none) finds functions.
-    `outer`: what is around a subquery."""
+    `outer`: what is around a subquery. `inside`: whether the query that is bound stands in another one. `of_view`: whether the
+    statement is that of a view."""
 
     catalog: Catalog
     settings: Mapping[str, str]
@@ -136,6 +137,8 @@ class Context:
     ctes: Mapping[str, Query] = field(default_factory=dict)
     load: Load | None = None
     outer: Outer | None = None
+    inside: bool = False
+    of_view: bool = False
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -149,6 +152,10 @@ class Context:
 
     def at_place(self, place: int) -> Context:
         return replace(self, place=place)
+
+    def within(self) -> Context:
+        """That of the queries that stand in the one that is bound."""
+        return self if self.inside else replace(self, inside=True)
 
     def with_ctes(self, ctes: Mapping[str, Query]) -> Context:
         return replace(self, ctes={**self.ctes, **ctes})

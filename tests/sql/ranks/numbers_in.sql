@@ -1,0 +1,18 @@
+-- Conditions on a number of a row that are Top-N and deduplication, however they are written; a list of one number is that number.
+SET 'pipeline.auto-watermark-interval' = '0';
+CREATE TABLE h (id INT, v INT, k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/hard.json', 'format' = 'json');
+SELECT id FROM h LIMIT 0;
+SELECT id FROM h ORDER BY id LIMIT 0;
+SELECT id FROM h LIMIT ALL;
+SELECT id FROM h ORDER BY ts LIMIT ALL;
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM h) WHERE rn IN (1);
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS rn FROM h) WHERE rn IN (1);
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS rn FROM h) WHERE rn IN (1, 2);
+SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS rn FROM h) WHERE rn IN (2, 1);
+SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS rn FROM h) WHERE rn IN (1, 3);
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS rn FROM h) WHERE 2 > rn;
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS rn FROM h) WHERE rn = 1 OR rn = 2;
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS rn FROM h) WHERE rn = 1 OR rn = 2;
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS rn FROM h) WHERE rn <= 1 + 1;
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS rn FROM h) WHERE NOT rn > 2;
+SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS rn FROM h) WHERE rn <= '2';
