@@ -306,7 +306,9 @@ def _percentile(types: Sequence[DataType], retract: bool) -> Aggregate:
     given = asked is not None and asked.is_numeric and not asked.nullable and not parts[1].nullable
     fits = len(parts) in (2, 3) and parts[0].is_numeric and given
     if not fits or (len(parts) == 3 and not parts[2].is_integer):
-        raise refusal("PERCENTILE", types, "a number, a share or an array of them, never NULL, and a frequency expected")
+        raise refusal(
+            "PERCENTILE", types, "a number, a share or an array of them, never NULL, and a frequency expected"
+        )
     kept = row(("f0", "f1", "f2"), (DOUBLE, array(DOUBLE), BIGINT))
     result = array(DOUBLE) if several else DOUBLE
     finish, prepare = partial(_percentiles, several=several), partial(_measured, types=parts)

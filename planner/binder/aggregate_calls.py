@@ -97,7 +97,9 @@ def as_row(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar:
         given = share.value if isinstance(share, Literal) else None
         if isinstance(given, int | float | Decimal) and not 0 <= given <= 1:
             hint = "write 0.5 for half of the values"
-            raise PlanError(f"the share {given} of PERCENTILE is not from 0 to 1", hint=hint, position=position_of(node))
+            raise PlanError(
+                f"the share {given} of PERCENTILE is not from 0 to 1", hint=hint, position=position_of(node)
+            )
     return function_call("ROW", args, node)
 
 
