@@ -16,6 +16,7 @@ from planner.binder.aggregate_calls import SEVERAL, as_row
 from planner.binder.calls import function_call, time_kept
 from planner.binder.casts import implicit_cast
 from planner.binder.over_moments import MOMENTS
+from planner.binder.over_runs import by_frame
 from planner.binder.scalars import BINDERS
 from planner.binder.scope import Place, Scope
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
@@ -93,8 +94,9 @@ class OverCalls:
         plan: LogicalPlan = Project(below, (*own, *added)) if added else below
         for window, calls in self._calls.items():
             place = position_of(self._places[window])
-            made = tuple(calls.values())
-            plan = Over(plan, window.partition, window.order, window.frame, made, place, self._batch)
+            made = list(calls.values())
+            for frame, alike in (by_frame(made, window.frame) if self._batch else {window.frame: made}).items():
+                plan = Over(plan, window.partition, window.order, frame, tuple(alike), place, self._batch)
         return plan
 
     # ---- one call ----------------------------------------------------------------------------------------------

@@ -56,14 +56,15 @@ def last_rows(rows: Ordered) -> IntArray:
     return found
 
 
-def share(call: OverCall, rows: Ordered) -> pa.Array:
-    """PERCENT_RANK, CUME_DIST and NTILE, for which all rows of a partition must be there."""
+def share(call: OverCall, rows: Ordered, seen: IntArray) -> pa.Array:
+    """PERCENT_RANK, CUME_DIST and NTILE, for which all rows of a partition must be there. `seen`: how many of them each
+    row's frame has."""
     count = last_rows(rows) - rows.partition + 1
     if call.function == "PERCENT_RANK":
         return pa.array((rows.first_peer - rows.partition) / np.maximum(count - 1, 1))
     if call.function == "CUME_DIST":
-        return pa.array((rows.last_peer - rows.partition + 1) / count)
-    at, tiles = np.arange(len(rows)) - rows.partition, call.constants[0]
+        return pa.array(seen / count)
+    at, tiles = seen - 1, call.constants[0]
     size, larger = np.divmod(count, tiles)  # the first tiles have one row more
     border = larger * (size + 1)
     behind = larger + (at - border) // np.maximum(size, 1)

@@ -134,7 +134,7 @@ def _value(call: OverCall, rows: Ordered, frame: tuple[IntArray, IntArray], valu
     if call.function in NUMBERING:
         found = number(call.function, rows)
     elif call.function in SHARES:
-        found = share(call, rows)
+        found = share(call, rows, frame[1] - frame[0] + 1)
     elif call.function in ("LAG", "LEAD"):
         found = neighbour(call, rows, values)
     else:
