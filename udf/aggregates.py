@@ -17,6 +17,7 @@ from parser.errors import PlanError
 from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
 from udf.accumulators import Accumulator, BothWays, Column, Slots, quotient, rows_that_count, to_arrow_column, to_numpy
 from udf.arrays import valid
+from udf.buffered import Buffered
 from udf.decimals import EXACT, fit
 from udf.distinct import Distinct
 from udf.vector import BoolArray, Errors, Vector
@@ -278,6 +279,9 @@ def documented() -> dict[tuple[str, ...], str]:
 # Their results are typed by what they take, also where they are over no rows.
 _KEEPERS = frozenset({"COLLECT", "ARRAY_AGG", "LISTAGG"})
 
+# Behind the name of a DISTINCT one: as `udf.buffered` has it.
+BUFFERED = " BUFFERED"
+
 # Aggregates of users, by an identity that no built-in name has.
 _USERS: dict[str, Factory] = {}
 
@@ -297,16 +301,20 @@ def is_aggregate(name: str) -> bool:
 
 def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = False, retract: bool = False) -> Aggregate:
     """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*); 'SUM DISTINCT' is SUM of
-    distinct values. PlanError for types that it does not take, and for an aggregate of a user that cannot retract. Only
+    distinct values, 'LISTAGG DISTINCT BUFFERED' of those in the order of Flink's windows. PlanError for types that it does not take, and for an aggregate of a user that cannot retract. Only
     with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is: over no rows it is NULL.
     `retract`: one that takes rows back, for inputs that are updated. It keeps more than the one that does not, and what
     the two keep differs."""
-    nullable = [t if grouped or name.removesuffix(" DISTINCT") in _KEEPERS else t.with_nullable(True) for t in types]
-    base = name.removesuffix(" DISTINCT")
+    plain = name.removesuffix(BUFFERED)
+    base = plain.removesuffix(" DISTINCT")
+    nullable = [t if grouped or base in _KEEPERS else t.with_nullable(True) for t in types]
     bound = (_AGGREGATES.get(base) or _USERS[base])(nullable, retract)
     if retract and not bound.retractable:
         raise PlanError(
             f"'{base.partition('@')[0]}' cannot take rows back, but its input is updated",
             hint="give it a method retract, or rows that are only added",
         )
-    return bound if base == name else Distinct(bound, nullable[0])
+    if base == plain:
+        return bound
+    once = Distinct(bound, nullable[0])
+    return once if plain == name else Buffered(once)

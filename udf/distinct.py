@@ -16,7 +16,8 @@ from udf.vector import BoolArray, Errors, Vector
 if TYPE_CHECKING:
     from udf.aggregates import Aggregate
 
-_SEEN = "seen"
+# The column of the values that have come, with their numbers.
+SEEN = "seen"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Distinct:
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (*self.inner.accumulators, (_SEEN, kept_type(self.argument)))
+        return (*self.inner.accumulators, (SEEN, kept_type(self.argument)))
 
     def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
         return self.inner.update(acc, slots, values, self._changed(acc, slots, values, selected, 1))
@@ -52,7 +53,7 @@ class Distinct:
             raise ValueError("DISTINCT has an argument")
         changed = np.zeros(len(slots), np.bool_)
         for slot, value, row, count in shares(slots, values, selected):
-            before, after = counted(acc, _SEEN, slot).add(value, sign * count)
+            before, after = counted(acc, SEEN, slot).add(value, sign * count)
             changed[row] = (before > 0) != (after > 0)
         return changed
 
@@ -60,14 +61,18 @@ class Distinct:
         come: list[tuple[int, object]] = []
         gone: list[tuple[int, object]] = []
         for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
-            for value, number in entries(other[_SEEN][at]):
-                before, after = counted(acc, _SEEN, slot).add(value, number)
+            for value, number in entries(other[SEEN][at]):
+                before, after = counted(acc, SEEN, slot).add(value, number)
                 if (before > 0) != (after > 0):
                     (come if after > 0 else gone).append((slot, value))
         errors = self.inner.update(acc, *self._rows(come))
         if gone:
             self.inner.retract(acc, *self._rows(gone))
         return errors
+
+    def add(self, acc: Accumulator, pairs: list[tuple[int, object]]) -> Errors | None:
+        """Adds values to slots, in this order."""
+        return self.update(acc, *self._rows(pairs))
 
     def _rows(self, pairs: list[tuple[int, object]]) -> tuple[Slots, pa.Array, BoolArray]:
         held = pa.array([value for _, value in pairs], stored_type(self.argument).arrow)

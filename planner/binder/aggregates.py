@@ -17,6 +17,7 @@ from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.binder.subqueries import GroupedSubqueries, Subqueries
+from planner.binder.window_buffers import buffered
 from planner.catalog import Function, Table
 from planner.logical import (
     WINDOW_COLUMNS,
@@ -123,7 +124,8 @@ class Grouping:
                         below, keys, calls, (start, end, time), self.legacy, self.context
                     )
                 window_groups.check_told_once(self.context)
-                return window_groups.aggregated(below, keys, calls, (start, end, time), self.context.batch)
+                made = window_groups.aggregated(below, keys, calls, (start, end, time), self.context.batch)
+                return buffered(made, self.context.settings)
             except PlanError as error:
                 raise error.at(self.position) from None
         return GroupAggregate(below, keys, calls)

@@ -30,6 +30,7 @@ from planner.logical.windows import (
     WindowAggregate,
     WindowAssign,
     window_columns,
+    windows_below,
 )
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "shuffle_table",
     "time_origin",
     "window_columns",
+    "windows_below",
 ]
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from parser.types import Column, DataType, Schema, timestamp
 from planner.changelog import Changes
 from planner.logical.node import LogicalPlan, Names, OneInput, Stateful
-from planner.logical.window_specs import Aligned, Cumulate, Hop, Session
+from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Window
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
@@ -209,3 +209,12 @@ class EmittingAggregate(WindowAggregate):
     @cached_property
     def changes(self) -> Changes:
         return Changes.UPDATES
+
+
+def windows_below(plan: LogicalPlan) -> tuple[Window, DataType]:
+    """The windows whose columns the rows of `plan` carry, and the type of their time."""
+    while not isinstance(plan, WindowAssign | SessionAssign):
+        if isinstance(plan, WindowAggregate) and plan.session is not None:
+            return plan.session, plan.schema.type(plan.window_columns[2])
+        plan = plan.inputs[0]
+    return plan.window, plan.schema.type(plan.names[2])

@@ -19,6 +19,7 @@ from sqlengine.state.columns import BoolArray, SlotColumn
 from sqlengine.state.table import KeyedTable
 from udf.accumulators import empty_accumulator
 from udf.aggregates import Accumulator, Aggregate, Sum, bind_aggregate
+from udf.buffered import Buffered
 from udf.statistics import Spread
 from udf.vector import Errors, Vector, merge_errors
 
@@ -93,6 +94,25 @@ class Accumulators:
         """The value of each call at `slots`."""
         found = (bound.result(self._accumulator(i), slots) for i, bound in enumerate(self._bound))
         return [r if isinstance(r, Vector) else Vector(r) for r in found]
+
+    @property
+    def buffered(self) -> bool:
+        """Whether values wait until `hand_on`."""
+        return any(isinstance(b, Buffered) for b in self._bound)
+
+    def waits(self, slots: IntArray, stage: int) -> BoolArray:
+        """Where values wait in a stage (`Buffered`)."""
+        found = np.zeros(len(slots), np.bool_)
+        for i, bound in enumerate(self._bound):
+            if isinstance(bound, Buffered):
+                found |= bound.waits(self._accumulator(i), slots, stage)
+        return found
+
+    def hand_on(self, slots: IntArray, stage: int) -> None:
+        """Takes what waits at `slots` on from a stage."""
+        for i, bound in enumerate(self._bound):
+            if isinstance(bound, Buffered):
+                bound.hand_on(self._accumulator(i), slots, stage)
 
     def parts(self, slots: IntArray) -> list[Vector]:
         """What some calls are made from: Flink tells of a result again where only that has changed."""

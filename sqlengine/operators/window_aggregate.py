@@ -11,9 +11,10 @@ from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
 from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.local_buffer import Arrived, LocalBuffer
 from sqlengine.operators.window_arrivals import Arrivals
 from sqlengine.operators.window_results import Fired, rows_of
-from sqlengine.operators.window_times import clock_below, is_aligned
+from sqlengine.operators.window_times import clock_below, is_aligned, window_below
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 
@@ -43,6 +44,7 @@ class WindowAggregateOperator:
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._buffer = LocalBuffer(self._accumulators, _FIRES, window_below(node.input))
 
     def open(self, context: Context) -> None:
         self._late.open(context)
@@ -53,11 +55,13 @@ class WindowAggregateOperator:
         values = Schema((*rest, *numbers, *self._accumulators.columns))
         self._table: KeyedTable = context.table("windows", Schema((*bounds, *keys)), values, self._node.keys)
         self._accumulators.attach(self._table, context.counters)
+        self._buffer.open(context, self._table)
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
         if batch.num_rows:
             self._add(self._arrivals.now(batch), output)
+        self._buffer.pass_to(self._clock.now(batch))
         due = self._table.due(_FIRES, self._clock.now(batch))
         if len(due) == 0:
             return [*output, (0, batch.tick(self._node.schema))]
@@ -73,17 +77,18 @@ class WindowAggregateOperator:
 
     def _add(self, batch: Batch, output: Output) -> None:
         fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
-        in_time = fires > self._clock.before(batch)
+        before = self._clock.before(batch)
+        in_time = fires > before
+        arrived = Arrived(fires, before, np.flatnonzero(in_time))
         if not in_time.all():
-            rows = np.flatnonzero(in_time)
             self._late.drop(batch, np.flatnonzero(~in_time), output)
-            batch, fires = batch.take(rows), fires[rows]
+            batch, fires = batch.take(arrived.in_time), fires[arrived.in_time]
         bounds = (self._end,) if self._aligned else (self._end, self._start)
         keys = [batch.column(n) for n in (*bounds, *self._node.keys)]
         slots, is_new = self._table.slots_for(keys, batch.num_rows)
         self._begin(batch, slots, is_new, fires)
         back = takes_back(batch) if self._retracts else None
-        self._accumulators.change(batch, slots, back, output)
+        self._buffer.change(batch, slots, back, arrived, output)
         if self._retracts:
             rows_of_slots = self._table.columns[_ROWS]
             np.add.at(rows_of_slots, slots, 1 if back is None else np.where(back, -1, 1))
@@ -101,6 +106,7 @@ class WindowAggregateOperator:
         if self._retracts:
             slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
         starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (_START, _END, _FIRES))
+        self._buffer.settle(slots)
         keys = [self._table.array(k, slots) for k in self._node.keys]
         fired = Fired(keys, self._accumulators.results(slots), starts, ends, fires)
         return rows_of(self._node, self._clock, batch, fired, self._accumulators, output)

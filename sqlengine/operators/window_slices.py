@@ -15,6 +15,7 @@ from sqlengine.operators.accumulating import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog import takes_back
 from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.local_buffer import Arrived, LocalBuffer
 from sqlengine.operators.window_arrivals import Arrivals
 from sqlengine.operators.window_results import Fired, rows_of
 from sqlengine.operators.window_times import (
@@ -66,6 +67,7 @@ class SlicedAggregateOperator:
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._buffer = LocalBuffer(self._accumulators, _FIRES, node.shared)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
@@ -75,6 +77,7 @@ class SlicedAggregateOperator:
         values = Schema((*numbers, *self._accumulators.columns))
         self._table: KeyedTable = context.table("slices", Schema((end, *keys)), values, self._node.keys)
         self._accumulators.attach(self._table, context.counters)
+        self._buffer.open(context, self._table)
         self._chains = KeyChains(self._table, self._node.keys)
 
     def process(self, port: int, batch: Batch) -> Output:
@@ -145,7 +148,8 @@ class SlicedAggregateOperator:
         self._table.columns[_FIRES][new] = rows.fires[at]
         self._chains.enter(new, [k.take(pa.array(at)) for k in keys])
         back = takes_back(rows.batch) if self._retracts else None
-        self._accumulators.change(rows.batch, slots, back, output)
+        arrived = Arrived(rows.fires, self._clock.before(rows.batch), np.arange(rows.batch.num_rows))
+        self._buffer.change(rows.batch, slots, back, arrived, output)
         if self._retracts:
             np.add.at(self._table.columns[_ROWS], slots, 1 if back is None else np.where(back, -1, 1))
         self._table.mark(np.unique(slots))
@@ -156,7 +160,9 @@ class SlicedAggregateOperator:
         """One window after the other: all slices of the next one are due at its instant. They go out together: the time
         behind the last of them is that of the batch."""
         fired_rows: list[Batch] = []
+        self._buffer.pass_to(upto)
         while len(due := self._table.due(_FIRES, upto)):
+            self._buffer.settle(due)
             windows = self._table.columns[_WINDOW][due].astype(np.int64)
             end = int(windows.min())
             slots = self._table.in_order(due[windows == end], _END)

@@ -13,11 +13,9 @@ from planner.logical import (
     Hop,
     LogicalPlan,
     Session,
-    SessionAssign,
     Tumble,
     Window,
-    WindowAggregate,
-    WindowAssign,
+    windows_below,
 )
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.zones import timer_instants, to_instants, to_local
@@ -102,24 +100,15 @@ def distance(window: Aligned) -> int:
             return window.step_ms
 
 
-def _origin(plan: LogicalPlan) -> tuple[Window, DataType]:
-    """The windows whose columns the rows of `plan` carry, and the type of their time."""
-    while not isinstance(plan, WindowAssign | SessionAssign):
-        if isinstance(plan, WindowAggregate) and plan.session is not None:
-            return plan.session, plan.schema.type(plan.window_columns[2])
-        plan = plan.inputs[0]
-    return plan.window, plan.schema.type(plan.names[2])
-
-
 def clock_below(plan: LogicalPlan) -> WindowClock:
     """The clock of these windows."""
-    window, kind = _origin(plan)
+    window, kind = windows_below(plan)
     return WindowClock(kind, window.zone)
 
 
 def window_below(plan: LogicalPlan) -> Window:
     """The windows whose columns the rows of `plan` carry."""
-    return _origin(plan)[0]
+    return windows_below(plan)[0]
 
 
 def is_aligned(plan: LogicalPlan) -> bool:

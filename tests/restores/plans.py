@@ -42,6 +42,7 @@ from planner.merge import Graph, merge
 from planner.required import required
 from planner.scalar import is_deterministic
 from planner.sums import own_name
+from udf.aggregates import BUFFERED
 
 # Sums, counts and extremes of these are the same in any order; those of binary fractions are rounded at each step.
 _INEXACT = (Root.FLOAT, Root.DOUBLE)
@@ -130,6 +131,8 @@ def scrambles(plan: LogicalPlan) -> str:
     for node in nodes_of(plan):
         if isinstance(node, goes_by_order) and any(map(keyed, node.inputs)) and (why := _asks(node)):
             return f"{type(node).__name__} of what other keys brought together: {why}"
+        if isinstance(node, WindowAggregate) and node.keys and any(f.endswith(BUFFERED) for f in node.functions):
+            return "WindowAggregate: DISTINCT values go on where a window of any key is over"
     return ""
 
 
