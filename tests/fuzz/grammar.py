@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from random import Random
 
 from tests.fuzz import joins, lookups, patterns, ranks, rows, windows
 from tests.fuzz.data import Table
+from tests.fuzz.forms import COMPARED
 from tests.fuzz.ranks import total_order
-from tests.fuzz.relation import STREAMING, Making, Relation
+from tests.fuzz.relation import STREAMING, Making, Relation, of_kind
 
 OPERATORS: dict[str, tuple[float, Callable[[Making, int], Relation]]] = {
     "project": (1.5, rows.project),
@@ -154,8 +155,17 @@ def build(make: Making, depth: int, name: str | None = None) -> Relation:
     if family(made.operator) == chosen:
         make.pairs += [(chosen, x) for x in below]
         below = [chosen]
+    made = _idly_ordered(make, made)
     make.below[-1] += below  # without an input that fits an operation gives way to a simpler one, or to its input
     return made
+
+
+def _idly_ordered(make: Making, made: Relation) -> Relation:
+    """At times with an ORDER BY, which says nothing of a query that stands in another one."""
+    columns = of_kind(made.columns, *COMPARED)
+    if len(make.below) < 2 or not columns or not make.chance(0.05):
+        return made
+    return replace(made, sql=f"(SELECT * FROM {made.sql} ORDER BY {make.rng.choice(columns).name})")
 
 
 _FAMILIES = {
