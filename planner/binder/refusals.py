@@ -147,15 +147,23 @@ def check_clauses(node: exp.Expression) -> None:
 
 
 def _check_words(node: exp.Expression) -> None:
-    """Refuses what a single word says: STREAM, RECURSIVE, GROUP BY DISTINCT."""
+    """Refuses what a single word says: STREAM, GROUP BY DISTINCT."""
     words = (
         (node.args.get("kind") == "STREAM", "SELECT STREAM", "all queries over streams are continuous: leave it out"),
-        (_flag(node, "with_", "recursive"), "WITH RECURSIVE", "unroll it: Flink has no recursive queries either"),
         (_flag(node, "group", "distinct"), "GROUP BY DISTINCT", "leave out what comes twice"),
     )
     for found, what, hint in words:
         if found:
             raise UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))
+
+
+def check_recursion(cte: exp.Expression) -> None:
+    """Refuses a common table of WITH RECURSIVE whose UNION reads itself. Any other means what it would mean without the word."""
+    body = cte.this
+    own = [t for t in body.find_all(exp.Table) if t.name == cte.alias and not t.db] if isinstance(body, exp.Union) else []
+    if own:
+        hint = "unroll it: Flink runs no recursive queries either"
+        raise UnsupportedError("recursion is not supported", hint=hint, position=position_of(own[0]))
 
 
 def _flag(node: exp.Expression, clause: str, word: str) -> bool:

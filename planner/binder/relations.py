@@ -78,6 +78,8 @@ def _bound(node: exp.Expression, context: Context) -> Query:
 def _common_tables(node: exp.Expression, context: Context) -> Context:
     with_ = node.args.get("with_")
     for cte in with_.expressions if with_ is not None else ():
+        if with_.args.get("recursive"):
+            refusals.check_recursion(cte)
         query = renamed(bind_query(cte.this, context.within()), _alias_columns(cte), cte)
         twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
         if twice is not None:
