@@ -160,7 +160,8 @@ def _check_words(node: exp.Expression) -> None:
 def check_recursion(cte: exp.Expression) -> None:
     """Refuses a common table of WITH RECURSIVE whose UNION reads itself. Any other means what it would mean without the word."""
     body = cte.this
-    own = [t for t in body.find_all(exp.Table) if t.name == cte.alias and not t.db] if isinstance(body, exp.Union) else []
+    tables = body.find_all(exp.Table) if isinstance(body, exp.Union) else ()
+    own = [t for t in tables if t.name == cte.alias and not t.db]
     if own:
         hint = "unroll it: Flink runs no recursive queries either"
         raise UnsupportedError("recursion is not supported", hint=hint, position=position_of(own[0]))

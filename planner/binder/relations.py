@@ -77,7 +77,9 @@ def _bound(node: exp.Expression, context: Context) -> Query:
 
 def _common_tables(node: exp.Expression, context: Context) -> Context:
     with_ = node.args.get("with_")
-    for cte in with_.expressions if with_ is not None else ():
+    if with_ is None:
+        return context
+    for cte in with_.expressions:
         if with_.args.get("recursive"):
             refusals.check_recursion(cte)
         query = renamed(bind_query(cte.this, context.within()), _alias_columns(cte), cte)
