@@ -31,6 +31,7 @@ from planner.logical import Sink
 from planner.nothing import answered
 from planner.ranking import ranked
 from planner.settings import configured
+from planner.two_step_windows import settled
 from planner.zones import in_zone
 
 __all__ = ["Bound", "bind", "bind_create_as"]
@@ -62,7 +63,7 @@ def bind(
         if not isinstance(bound, tuple):
             return bound
         found = (in_batch(s) if context.batch else ranked(answered(s)) for s in bound)
-        zoned = (configured(in_zone(s, context.zone), settings) for s in found)
+        zoned = (settled(configured(in_zone(s, context.zone), settings), settings) for s in found)
         return tuple(telling_late(s, context) for s in zoned)
     except RecursionError:
         raise too_deep(statement.position) from None

@@ -10,6 +10,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, TimeAttribute
+from planner import two_step_windows
 from planner.binder import grouping_sets, nullability, pool, refusals, window_groups
 from planner.binder.aggregate_calls import aggregate_argument, of_all_rows, user_aggregate
 from planner.binder.calls import function_call, time_kept, user_arguments
@@ -17,7 +18,6 @@ from planner.binder.over import OverCalls
 from planner.binder.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.binder.subqueries import GroupedSubqueries, Subqueries
-from planner.binder.window_buffers import buffered
 from planner.catalog import Function, Table
 from planner.logical import (
     WINDOW_COLUMNS,
@@ -125,7 +125,7 @@ class Grouping:
                     )
                 window_groups.check_told_once(self.context)
                 made = window_groups.aggregated(below, keys, calls, (start, end, time), self.context.batch)
-                return buffered(made, self.context.settings)
+                return two_step_windows.marked(made)
             except PlanError as error:
                 raise error.at(self.position) from None
         return GroupAggregate(below, keys, calls)

@@ -13,6 +13,7 @@ SELECT k, window_start, window_end, LISTAGG(DISTINCT s, '-') AS s FROM TABLE(CUM
 SELECT window_start, LISTAGG(DISTINCT s) FILTER (WHERE n > 5) AS s, LISTAGG(DISTINCT s) AS every_one FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, LISTAGG(DISTINCT s) AS s FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '3' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, LISTAGG(DISTINCT k) AS k, SUM(c) AS c FROM (SELECT window_start, window_end, window_time, k, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY window_start, window_end, window_time, k) GROUP BY window_start, window_end;
+SELECT window_start, LISTAGG(DISTINCT s) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC, id) AS rn FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '30' SECOND))) WHERE rn <= 4 GROUP BY window_start, window_end;
 -- As they came: FIRST_VALUE has no two steps, nor have sessions and the windows of GROUP BY; or the setting says so.
 SELECT window_start, LISTAGG(DISTINCT s) AS s, FIRST_VALUE(n) AS n FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY window_start, window_end;
 SELECT window_start, LISTAGG(DISTINCT s) AS s, JSON_ARRAYAGG(n) AS n FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY window_start, window_end;
