@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from planner.logical import AssignWatermark, GroupAggregate, LogicalPlan, Materialize, Over, Sink
+from planner.logical import AssignWatermark, GroupAggregate, LogicalPlan, Materialize, Over, Sink, TemporalSort
 from planner.rewrite import transform
 
 P = TypeVar("P", bound=LogicalPlan)
@@ -25,6 +25,8 @@ def _final(node: LogicalPlan) -> LogicalPlan:
             return node
         case AssignWatermark() | Over():  # those of a view that a script declared before it changed the mode
             node = replace(node, at_end=True)
+        case TemporalSort():
+            node = Materialize(node.input, node.order, 1, None)
         case GroupAggregate(keys=(), aggregates=(_, *_)):
             node = replace(node, always=True)
     return Materialize(node) if node.changes else node

@@ -186,7 +186,7 @@ def of_view(view: View, context: Context, position: Position | None) -> LogicalP
     """A view's plan, as a query reads it: without its order where the query does not give its rows as they are, and the view
     shows what it orders by. PlanError where an order that stays is none for a stream."""
     plan = view.plan.inputs[0] if context.inside and view.ordered else view.plan
-    if not context.of_view:
+    if not (context.of_view or context.batch):
         for sort in (n for n in nodes(plan) if isinstance(n, TemporalSort)):
             _check_order(sort, position)
     return plan
