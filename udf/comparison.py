@@ -89,11 +89,22 @@ def _text_and_interval(types: Types) -> bool:
 
 
 def _equal_nested(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
-    """Part by part; a NULL part equals a NULL part. Maps have no order."""
+    """Part by part; a NULL field of a row equals a NULL field. Maps have no order."""
     n, t = ctx.num_rows, ctx.arg_types[0]
     pairs = zip(range(n), _plain_rows(left), _plain_rows(right), strict=False)
-    same = [None if a is None or b is None else _form(a, t) == _form(b, t) for _, a, b in pairs]
+    same = [
+        None if a is None or b is None else not _equals_none(a, t) and _form(a, t) == _form(b, t) for _, a, b in pairs
+    ]
     return pa.array(same, pa.bool_())
+
+
+def _equals_none(value: object, t: DataType) -> bool:
+    """Whether it has a NULL element, or a NULL as a map's value, itself or in the fields of a row: as in Flink nothing equals it."""
+    if not isinstance(value, dict | list):
+        return False
+    if isinstance(value, dict):
+        return any(_equals_none(v, c) for v, c in zip(value.values(), t.children, strict=True))
+    return None in ([v for _, v in value] if t.root is Root.MAP else value)
 
 
 def _plain_rows(values: Values) -> Iterable[object]:

@@ -8,13 +8,13 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.literals import UNITS
 from parser.nodes import Difference
-from parser.types import Root
+from parser.types import BOOLEAN, Root
 from planner.binder import literals, pool, refusals
 from planner.binder.calls import CALLS, REWRITES, function_call
 from planner.binder.scalars import BINDERS, bind_scalar, qualifiers
 from planner.binder.scope import OUTER, Place, Scope, UnknownColumn
 from planner.rewrite import replace_where
-from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.scalar import Call, ColumnRef, Literal, Scalar, is_deterministic
 from udf.nested_casts import RECORDS
 
 
@@ -168,14 +168,34 @@ def _by_field(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scal
     """Rows written out are equal field by field, in three-valued logic: (a, b) = (c, d) is a = c AND b = d. They differ as
     rows do, in which NULL equals NULL."""
     _check_truth(name, args, node)
-    if name == "<>":
-        return None
     rows = [a.args for a in args if isinstance(a, Call) and a.function == "ROW"]
-    if len(rows) < len(args) or len({len(r) for r in rows}) > 1:
-        return None
-    first, *others = rows
-    tests = [_conjunction([function_call("=", p, node) for p in zip(first, r, strict=True)], node) for r in others]
-    return tests[0] if len(tests) == 1 else function_call("OR", tuple(tests), node)
+    if name != "<>" and len(rows) == len(args) and len({len(r) for r in rows}) == 1:
+        first, *others = rows
+        tests = [_joined([function_call("=", p, node) for p in zip(first, r, strict=True)], node) for r in others]
+        return _joined(tests, node, "OR")
+    if is_itself(args):
+        return _of_itself(args[0], name != "<>", node)
+    if name == "IN" and args[0].type.children:
+        return _joined([function_call("=", (args[0], a), node) for a in args[1:]], node, "OR")
+    return None
+
+
+def is_itself(args: tuple[Scalar, ...]) -> bool:
+    """Whether a nested value stands beside itself, which it equals also where it would equal no other (NULL elements)."""
+    alike = len(args) == 2 and args[0].digest == args[1].digest
+    return alike and bool(args[0].type.children) and is_deterministic(args[0])
+
+
+def _from_itself(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
+    return literals.boolean(name == "IS NOT DISTINCT FROM") if is_itself(args) else None
+
+
+def _of_itself(value: Scalar, same: bool, node: exp.Expression) -> Scalar:
+    """What the comparison of a value with itself gives: `same`, or NULL where it is NULL."""
+    if not value.type.nullable:
+        return literals.boolean(same)
+    missing = function_call("IS NULL", (value,), node)
+    return function_call("CASE", (missing, literals.null(BOOLEAN), literals.boolean(same)), node)
 
 
 def _check_truth(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> None:
@@ -186,8 +206,8 @@ def _check_truth(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> N
         raise PlanError("a BOOLEAN is not compared with a string", hint=hint, position=position_of(node))
 
 
-def _conjunction(tests: list[Scalar], node: exp.Expression) -> Scalar:
-    return tests[0] if len(tests) == 1 else function_call("AND", tuple(tests), node)
+def _joined(tests: list[Scalar], node: exp.Expression, word: str = "AND") -> Scalar:
+    return tests[0] if len(tests) == 1 else function_call(word, tuple(tests), node)
 
 
 def _minus(node: exp.Expression, place: Place) -> Scalar:
@@ -217,4 +237,5 @@ def install() -> None:
         }
     )
     REWRITES.update(dict.fromkeys(("=", "<>", "IN"), _by_field))
+    REWRITES.update(dict.fromkeys(("IS DISTINCT FROM", "IS NOT DISTINCT FROM"), _from_itself))
     CALLS["TIMESTAMP MINUS"] = _minus

@@ -14,7 +14,7 @@ from planner.binder import literals, pool, refusals
 from planner.binder.calls import REWRITES, function_call
 from planner.binder.casts import cast
 from planner.binder.negation import negation
-from planner.binder.nested import bind_beside
+from planner.binder.nested import bind_beside, is_itself
 from planner.binder.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar, bind_subquery
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar, is_deterministic
@@ -156,7 +156,10 @@ def _case(node: exp.Expression, place: Place) -> Scalar:
 
 
 def _null_if(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
-    """NULLIF of two times of different kinds, which are compared as what they have in common."""
+    """NULLIF of two times of different kinds, which are compared as what they have in common; that of a nested value and itself
+    is NULL."""
+    if is_itself(args):
+        return literals.null(args[0].type)
     if len(args) != 2 or not all(a.type.is_timestamp or a.type.root is Root.TIME for a in args):
         return None
     if args[0].type.same_as(args[1].type):
