@@ -39,8 +39,16 @@ def is_never(predicates: Iterable[Scalar]) -> bool:
 
 
 def _bounds(part: Scalar) -> Iterator[Scalar]:
-    """[NOT] BETWEEN as its two comparisons."""
+    """[NOT] BETWEEN as its two comparisons, and NOT of what is combined as what it means for each part."""
     match part:
+        case Call("NOT", (Call("NOT", (inner,)),)):
+            yield from (p for each in conjuncts(inner) for p in _bounds(each))
+        case Call("NOT", (Call("OR", ways),)):
+            yield from (p for way in ways for p in _bounds(replace(part, args=(way,))))
+        case Call("NOT", (Call("AND", all_of),)):
+            yield replace(part, function="OR", args=tuple(replace(part, args=(p,)) for p in all_of))
+        case Call("NOT", (Call(function) as call,)) if function in NEGATED:
+            yield replace(call, function=NEGATED[function])
         case Call("BETWEEN", (value, low, high)):
             yield replace(part, function=">=", args=(value, low))
             yield replace(part, function="<=", args=(value, high))
@@ -117,6 +125,8 @@ class _Values:
             return not any(self._holds(v) for v in self.one_of)
         if self.low is None or self.high is None:
             return False
+        if self.low[0] == self.high[0] and self.low[0] in self.none_of:
+            return True
         return not _between(self.low[0], (self.low[0], False), (self.high[0], self.low[1] or self.high[1]))
 
     def _holds(self, value: _Value) -> bool:

@@ -1,0 +1,26 @@
+-- What NOT makes of conditions is seen in what is known to be nothing: an aggregate of no rows that the planner knows of is a row.
+CREATE TABLE h (id INT, v INT, k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/hard.json', 'format' = 'json');
+SELECT AVG(v) FROM h WHERE NOT (v <= 3 OR v >= 3);
+SELECT AVG(v) FROM h WHERE v > 3 AND v < 3;
+SELECT AVG(v) FROM h WHERE NOT (v < 3 OR v > 3) AND v <> 3;
+SELECT AVG(v) FROM h WHERE NOT (NOT (v > 3) OR NOT (v < 3));
+SELECT AVG(v) FROM h WHERE NOT (k <= 'a' OR k >= 'a');
+SELECT AVG(v) FROM h WHERE NOT (ts <= TIMESTAMP '2024-01-01 00:00:00' OR ts >= TIMESTAMP '2024-01-01 00:00:00');
+SELECT AVG(v) FROM h WHERE NOT (v IS NULL OR v IS NOT NULL);
+SELECT AVG(v) FROM h WHERE NOT (v = 3 OR v <> 3);
+SELECT AVG(v) FROM h WHERE NOT (v IN (1, 2) OR v NOT IN (1, 2));
+SELECT AVG(v) FROM h WHERE NOT (v <= 3 OR v >= 3 OR k = 'a');
+SELECT AVG(v) FROM h WHERE v BETWEEN 5 AND 3;
+SELECT AVG(v) FROM h WHERE NOT (v NOT BETWEEN 5 AND 3);
+SELECT AVG(v) FROM h WHERE NOT (v > 3 AND v < 5) AND v = 4;
+SELECT AVG(v) FROM h WHERE NOT (v > 3 AND k = 'a') AND v = 4 AND k = 'a';
+SELECT AVG(v) FROM h WHERE NOT (v > 3 AND k = 'a') AND v = 4 AND k = 'b';
+SELECT AVG(v) FROM h WHERE NOT (v = 4) AND v = 4;
+SELECT AVG(v) FROM h WHERE NOT (v > 3 OR k = 'a') AND v > 5;
+SELECT AVG(v) FROM h WHERE NOT (NOT (v > 3 AND k = 'a')) AND v = 2;
+SELECT AVG(v) FROM h WHERE NOT (v > 3 OR NOT (k = 'a')) AND k = 'b';
+SELECT AVG(v) FROM h WHERE (NOT (v > 3 OR v < 3)) IS TRUE AND v <> 3;
+SELECT AVG(v) FROM h WHERE NOT (v > 3) IS NOT TRUE;
+SELECT AVG(v) FROM h WHERE NOT (v > 3 OR v IS NULL) AND v IS NULL;
+SELECT AVG(v) FROM h WHERE NOT (k LIKE 'a%' OR v > 2) AND k LIKE 'a%';
+SELECT AVG(v) FROM h WHERE v >= 3 AND v <= 3 AND v <> 3;
