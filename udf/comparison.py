@@ -131,7 +131,8 @@ def _form(value: object, t: DataType) -> object:
 
 @function("=", signature=EQUALITY)
 def equal(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """a = b: TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without padding.
+    """a = b: TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without padding. An array with a NULL
+    element, or a map with a NULL value, equals only itself.
 
     >>> 'a' = 'a '
     FALSE
