@@ -18,7 +18,7 @@ from benchmarks.measure import percentile
 from benchmarks.page import Section, Table
 from sqlengine.broker.consumer import Consumer
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.durability import Fsync
+from sqlengine.system.durability import Fsync
 
 SECONDS = 0.5
 MODES: tuple[Fsync, ...] = ("none", "interval", "epoch")

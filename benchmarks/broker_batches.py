@@ -15,8 +15,8 @@ from benchmarks.measure import tree_cpu_s
 from benchmarks.page import Table
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.packing import COMPRESSIONS, Compression
-from sqlengine.broker.remote import connect
+from sqlengine.broker.remote.client import connect
+from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
 
 SECONDS = 0.7
 PACKED: list[tuple[int, Compression]] = [(1, "none"), *((n, c) for n in (10, 100, 1000) for c in COMPRESSIONS)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from rocksdict import Options, Rdict, WriteBatch, WriteOptions
 
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.durability import Fsync
+from sqlengine.system.durability import Fsync
 
 SYNCHRONOUS: dict[Fsync, str] = {"none": "OFF", "interval": "NORMAL", "epoch": "FULL"}
 READ_AT_ONCE = 10_000

@@ -18,8 +18,8 @@ from typing import Final, get_args
 from benchmarks.measure import cpu_of, percentile
 from benchmarks.page import Section, Table
 from sqlengine.config import Config
-from sqlengine.durability import Delivery, Fsync
 from sqlengine.engine import Engine
+from sqlengine.system.durability import Delivery, Fsync
 
 TABLES: Final = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), k STRING, v INT, note STRING, WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND)

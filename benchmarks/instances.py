@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from benchmarks.measure import percentile, tree_cpu_s
 from benchmarks.page import Section, Table
-from sqlengine.broker.remote import RemoteBroker, connect
+from sqlengine.broker.remote.client import RemoteBroker, connect
 from sqlengine.client import Client
 
 T = TypeVar("T")

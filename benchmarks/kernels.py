@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.kernels_data import COLUMNS, SCHEMA, batch
 from benchmarks.page import Section, Table
 from parser import parse_condition
-from planner.binder.scalars import bind_scalar
+from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.catalog import Catalog
 from planner.scalar import ColumnRef, Scalar

@@ -12,10 +12,10 @@ from urllib.parse import quote_plus
 
 import pyarrow as pa
 
-from parser.datatypes import parse_type
+from parser.grammar.datatypes import parse_type
 from parser.types import STRING, Column, DataType, Schema
 from sqlengine.batch import Batch
-from udf.cast import convert
+from udf.casts.cast import convert
 
 NULLS = 0.02
 _WORDS = "system32 windows power shell update service network driver cache config users temp program files".split()

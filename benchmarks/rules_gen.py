@@ -19,7 +19,7 @@ from benchmarks.measure import own_mb
 from benchmarks.page import Section, Table
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import Origin
 from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import drain

@@ -15,7 +15,7 @@ from rules.condition import Condition
 from rules.options import Options
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import Origin
 from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import ALERTS, Rule, create_table, records, rules

@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from benchmarks.page import Section, Table
 from parser.types import BIGINT, STRING, Schema
-from planner.takeover import Operation
+from planner.graph.takeover import Operation
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.disk import MACHINE
-from sqlengine.executors import savepoint_files as files
-from sqlengine.executors.savepoint_files import SavedOperation, SavedTable, Savepoint
+from sqlengine.snapshots import savepoint_files as files
+from sqlengine.snapshots.savepoint_files import SavedOperation, SavedTable, Savepoint
 from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_WRITE_US, Checkpointer
 from sqlengine.state.columns import IntArray
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.store import BlobStore, CheckpointStore
 from sqlengine.state.table import KeyedTable
 from sqlengine.state.topic_store import TopicStores
+from sqlengine.system.disk import MACHINE
 
 KEYS = 1_000_000
 TABLES, MANY = 30, 1_000

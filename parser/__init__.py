@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from parser.commands import statement
-from parser.cursor import too_deep
 from parser.errors import Position, SqlError
-from parser.lexer import tokenize
-from parser.queries import Queries
+from parser.grammar.commands import statement
+from parser.grammar.cursor import too_deep
+from parser.grammar.lexer import tokenize
+from parser.grammar.queries import Queries
 from parser.script import Piece, split
 from parser.statements import Statement
 

@@ -18,7 +18,7 @@ Name = tuple[str, ...]
 @dataclass(frozen=True)
 class Statement:
     """The root of all statements: where it begins, and where the name stands that it is about, if it has one.
-    `parser.writer.write` gives its text."""
+    `parser.writer.statements.write` gives its text."""
 
     position: Position = field(kw_only=True, compare=False)
     subject: Position | None = field(kw_only=True, default=None, compare=False)

@@ -1,6 +1,6 @@
 """Flink SQL as a dialect of sqlglot, and what a parsed expression consists of.
 
-sqlglot gives the tree, its walkers and its writer; the grammar is in `parser.queries` and the files below it, since
+sqlglot gives the tree, its walkers and its writer; the grammar is in `parser.grammar.queries` and the files below it, since
 that of sqlglot accepts much that Flink refuses, groups operators in another way and turns calls of known functions
 into nodes of its own meaning.
 
@@ -85,9 +85,9 @@ from sqlglot.generator import Generator as SqlglotGenerator
 from sqlglot.tokenizer_core import Token as SqlglotToken
 
 from parser.errors import Position
-from parser.lexer import tokenize
-from parser.queries import Queries
-from parser.writer import write_tree
+from parser.grammar.lexer import tokenize
+from parser.grammar.queries import Queries
+from parser.writer.statements import write_tree
 
 if tokens.SQLGLOTC_INSTALLED:
     raise ImportError(
@@ -136,7 +136,7 @@ class Flink(Dialect):
             return self.parse(raw_tokens, sql or "")
 
     class Generator(SqlglotGenerator):
-        """Writes by `parser.writer`."""
+        """Writes by `parser.writer.statements`."""
 
         def generate(self, expression: exp.Expr, copy: bool = True) -> str:
             return write_tree(cast(exp.Expression, expression))

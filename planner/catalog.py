@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from parser.errors import ObjectExists
 from parser.types import Column, Schema
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.scalar import Scalar
 from udf.user import UserFunction
 

@@ -23,7 +23,7 @@ from rules.options import Options
 from rules.part import Part
 from rules.ragged import Ints
 from rules.watch import Watch
-from udf.java_regex import JavaRegex
+from udf.java.regex import JavaRegex
 
 # Called every few ms of a compilation: whoever runs it beside the stream gives way there.
 Breathe: TypeAlias = Callable[[], None]

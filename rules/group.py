@@ -27,7 +27,7 @@ from rules.matchers.regexes import regex_matcher
 from rules.options import Options
 from rules.ragged import Ints
 from rules.watch import Watch
-from udf.java_regex import JavaRegex
+from udf.java.regex import JavaRegex
 
 Numbered: TypeAlias = Sequence[tuple[int, Matching]]
 

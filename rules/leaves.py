@@ -13,7 +13,7 @@ from rules.condition import OPERATORS, TRANSFORMS, Opaque, Predicate, Variable
 from rules.formula import RawEdge, apply, conjunction, constant
 from rules.like import LikePattern, parse_like
 from rules.logic import FALSE_TO_UNKNOWN, IDENTITY, NEGATION, TESTS
-from udf.java_regex import JavaRegex, translate
+from udf.java.regex import JavaRegex, translate
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Comparable: TypeAlias = str | bool | int | float | Decimal

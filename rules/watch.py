@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rules.options import Options
-from udf.java_regex import JavaRegex
-from udf.searches import Patience, with_limit
+from udf.java.regex import JavaRegex
+from udf.text.searches import Patience, with_limit
 
 
 class Watch:

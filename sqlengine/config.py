@@ -8,8 +8,8 @@ from pathlib import Path
 
 from parser.errors import ServiceError
 from rules.options import Options
-from sqlengine.durability import Checkpoints, Delivery, Fsync
 from sqlengine.functions.limits import Limits
+from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rules.options import Options
-from sqlengine.broker.near import NearServer
-from sqlengine.broker.wire import Served
+from sqlengine.broker.remote.near import NearServer
+from sqlengine.broker.remote.wire import Served
 from sqlengine.config import Config
-from sqlengine.disk import MACHINE, Disk
 from sqlengine.jobs.workers import Planner
-from sqlengine.memory import Usage, usage
-from sqlengine.spawning import Door, Process, Work, spawn
 from sqlengine.state.stores import CheckpointStores, RocksStores
-from sqlengine.threads import THREADS, Threads
+from sqlengine.system.disk import MACHINE, Disk
+from sqlengine.system.memory import Usage, usage
+from sqlengine.system.spawning import Door, Process, Work, spawn
+from sqlengine.system.threads import THREADS, Threads
 
 Clock: TypeAlias = Callable[[], int]
 

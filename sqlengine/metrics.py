@@ -10,14 +10,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
 from sqlengine import expressions
+from sqlengine.cluster.distributed_graph import DividedGraph
 from sqlengine.engine import Engine
-from sqlengine.engine.fleet import is_shared
+from sqlengine.engine.graph_manager import is_shared
 from sqlengine.executors.embedded import RunningNode
 from sqlengine.graphs.running import RunningGraph
-from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.log import MAIN, JobState
-from sqlengine.memory import resident_bytes
 from sqlengine.operators.rules import RulesOperator
+from sqlengine.system.memory import resident_bytes
 
 
 class EngineCollector:

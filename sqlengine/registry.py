@@ -11,7 +11,7 @@ from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.executors.footprint import LIMIT, MemoryLimits, limit_in
+from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, limit_in
 from sqlengine.functions.library import Library
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.log import Cause, Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved

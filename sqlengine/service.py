@@ -15,8 +15,8 @@ from sqlengine.config import LOOPBACK, Config
 from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
-from sqlengine.memory import give_back, keep_for_reuse
-from sqlengine.upkeep import Upkeep
+from sqlengine.engine.upkeep import Upkeep
+from sqlengine.system.memory import give_back, keep_for_reuse
 
 log = logging.getLogger("sqlengine")
 

@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import DataType, Root, array, map_of, row
-from udf.arrays import null_where, valid
-from udf.coercion import common_type
-from udf.intervals import integers
-from udf.lists import Indices, elements_in, equal_values, interleaved, lists_of, spread
-from udf.nested_casts import RECORDS
+from udf.arrays.arrays import null_where, valid
+from udf.arrays.lists import Indices, elements_in, equal_values, interleaved, lists_of, spread
+from udf.casts.coercion import common_type
+from udf.casts.nested import RECORDS
+from udf.json.variants import item_of_variant
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
-from udf.variants import item_of_variant
+from udf.time.intervals import integers
 from udf.vector import Errors, Vector
 
 

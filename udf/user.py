@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from parser.datatypes import parse_type
 from parser.errors import PlanError
+from parser.grammar.datatypes import parse_type
 from parser.types import DataType, Root, TimeAttribute
-from udf.coercion import can_assign
+from udf.casts.coercion import can_assign
 from udf.registry import Definition, Kernel, Literals, Types
 
 

@@ -21,8 +21,8 @@ from planner import bind
 from planner.catalog import Catalog, Table
 from planner.settings import MINI_BATCH
 from sqlengine.batch import Batch
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 
 QUERIES = Path(__file__).parent / "queries"
 READS = {"q3": ("auction", "person"), "q8": ("person", "auction"), "q23": ("bid", "auction", "person")} | dict.fromkeys(

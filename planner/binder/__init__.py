@@ -16,23 +16,25 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
-from planner.batch import in_batch
-from planner.binder import calls, json_calls, nested, operators, over, pattern_values, subqueries, watermarks
+from planner.analysis.batch_mode import in_batch
+from planner.analysis.empty_aggregates import answered
+from planner.analysis.time_zones import in_zone
+from planner.analysis.top_n import ranked
+from planner.analysis.two_step_windows import settled
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.derived import table_of_query
-from planner.binder.emits import check_emitted, emitting
+from planner.binder.expressions import calls, json_calls, nested, operators, watermarks
 from planner.binder.inserts import bind_insert
 from planner.binder.late_rows import telling_late
-from planner.binder.relations import bind_query
+from planner.binder.queries.relations import bind_query
 from planner.binder.scope import Context, Load
+from planner.binder.subqueries import expressions as subqueries
 from planner.binder.unsupported import refuse
+from planner.binder.windows import over, pattern_values
+from planner.binder.windows.emits import check_emitted, emitting
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
-from planner.nothing import answered
-from planner.ranking import ranked
 from planner.settings import configured
-from planner.two_step_windows import settled
-from planner.zones import in_zone
 
 __all__ = ["Bound", "bind", "bind_create_as"]
 

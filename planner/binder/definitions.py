@@ -7,18 +7,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from parser.datatypes import check_type
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
+from parser.grammar.datatypes import check_type
 from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, CreateTable, CreateView, WatermarkDefinition
 from parser.types import INTERVAL_DAY_TIME, Column, DataType, Schema, TimeAttribute
-from parser.write_shown import write_shown
-from parser.writer import write
-from planner.binder import ordering, pool
-from planner.binder.calls import function_call
+from parser.writer.shown import write_shown
+from parser.writer.statements import write
+from planner.binder import pool
 from planner.binder.derived import expanded
-from planner.binder.relations import bind_query, renamed
-from planner.binder.scalars import bind_scalar
+from planner.binder.expressions.calls import function_call
+from planner.binder.expressions.scalars import bind_scalar
+from planner.binder.queries import ordering
+from planner.binder.queries.relations import bind_query, renamed
 from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
 from planner.catalog import Function, MetadataColumn, Table, View, Watermark
 from planner.logical import LogicalPlan, Project

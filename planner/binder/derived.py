@@ -12,7 +12,7 @@ from parser.statements import ColumnDefinition, ColumnKind, CreateTable, Insert,
 from parser.types import DataType, TimeAttribute
 from planner.binder.scope import did_you_mean
 from planner.catalog import Catalog, Table
-from udf.coercion import can_assign
+from udf.casts.coercion import can_assign
 
 _FEATURES = ("CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
 # Of what there can be one only, nothing can be overwritten.

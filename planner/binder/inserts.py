@@ -10,20 +10,21 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.statements import Insert
 from parser.types import Column
-from planner.binder import literals, pool
-from planner.binder.calls import function_call
-from planner.binder.casts import implicit_cast
-from planner.binder.emits import check_emitted, emitting
-from planner.binder.hints import hinted
-from planner.binder.relations import bind_query, unknown_table
-from planner.binder.scalars import bind_scalar
+from planner.binder import pool
+from planner.binder.expressions import literals
+from planner.binder.expressions.calls import function_call
+from planner.binder.expressions.casts import implicit_cast
+from planner.binder.expressions.scalars import bind_scalar
+from planner.binder.queries.relations import bind_query, unknown_table
+from planner.binder.queries.sources import check_connector
+from planner.binder.queries.table_hints import hinted
 from planner.binder.scope import Context, Place, Query, Scope, did_you_mean
-from planner.binder.sources import check_connector
+from planner.binder.windows.emits import check_emitted, emitting
 from planner.catalog import Table, View
 from planner.logical import Project, Sink
 from planner.scalar import ColumnRef, Scalar
 from planner.settings import NOT_NULL, one_of
-from udf.coercion import can_assign
+from udf.casts.coercion import can_assign
 
 
 def bind_insert(statement: Insert, context: Context) -> Sink:

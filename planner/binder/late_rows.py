@@ -9,20 +9,21 @@ from sqlglot import exp
 
 from parser.errors import PlanError
 from parser.types import Column, Schema
-from planner.binder import literals, pool
-from planner.binder.calls import function_call
-from planner.binder.casts import implicit_cast
+from planner.analysis.time_zones import in_zone
+from planner.binder import pool
+from planner.binder.expressions import literals
+from planner.binder.expressions.calls import function_call
+from planner.binder.expressions.casts import implicit_cast
 from planner.binder.inserts import writable
-from planner.binder.relations import unknown_table
+from planner.binder.queries.relations import unknown_table
+from planner.binder.queries.sources import check_connector
 from planner.binder.scope import Context, did_you_mean
-from planner.binder.sources import check_connector
 from planner.catalog import Table
 from planner.logical import LateRows, LateTarget, LogicalPlan, Project, Sink, Stateful
 from planner.rewrite import transform
 from planner.scalar import ColumnRef, Scalar
 from planner.settings import LATE_ROWS, LATE_TABLE, late_table_name, one_of
-from planner.zones import in_zone
-from udf.coercion import can_assign
+from udf.casts.coercion import can_assign
 
 _NOWHERE = exp.Null()
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from parser.types import INT, DataType, char
+from planner.analysis.totality import TOTAL
 from planner.scalar import Call, ColumnRef, Literal, Scalar
-from planner.totality import TOTAL
 from udf.vector import LiteralValue
 
 K = TypeVar("K")

@@ -15,12 +15,12 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.statements import CreateFunction
+from planner.analysis.time_zones import uses_zone, zone_of
 from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
 from planner.scalar import UTC, ColumnRef, Scalar, is_told_by_epoch
 from planner.settings import is_batch
-from planner.zones import uses_zone, zone_of
 from udf.user import UserFunction
 
 # Finds out what a CREATE FUNCTION names; SqlError where it names nothing.

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Self
 
 from parser.types import Column, Schema
-from planner.changelog import Changes
 from planner.logical import movement as moves
+from planner.logical.change_kinds import Changes
 from planner.logical.node import Names, OneInput, Stateful
 from planner.logical.windows import AggregateCall
 

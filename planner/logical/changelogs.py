@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, Schema
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.node import Names, OneInput, Stateful
 from planner.scalar import Scalar, columns_of
 

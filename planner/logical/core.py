@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 
 from parser.types import Column, Schema, TimeAttribute
 from planner.catalog import Table, Watermark
-from planner.changelog import Changes
 from planner.logical import movement as moves
+from planner.logical.change_kinds import Changes
 from planner.logical.node import LogicalPlan, Names, OneInput, renamed_keys
 from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_values, walk
 
@@ -295,7 +295,7 @@ class Union(LogicalPlan):
 class Sink(OneInput):
     """Rows of the query written to a table, or collected by the session that asked (`table` None). Sinks are never
     shared: `job` and `place` (the statement's number in the job) are part of the identity. `conflict`: what ON CONFLICT
-    says, until it is settled how the rows get to the table (`planner.delivery`). `apart`: what writes to the table is each
+    says, until it is settled how the rows get to the table (`planner.analysis.delivery`). `apart`: what writes to the table is each
     job's own, since it may fail for the rows of one."""
 
     hands_on: ClassVar[bool] = True

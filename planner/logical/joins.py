@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, Schema
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.node import LogicalPlan, Names, Stateful, TwoInputs
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from parser.types import STRING, Column, Schema, timestamp_ltz
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.node import Names, OneInput, Stateful
 
 # What had passed before the row came, and which operation dropped it; names that the row has itself stay the row's.

@@ -10,7 +10,7 @@ from typing import ClassVar, Self, TypeAlias
 
 from parser.types import Schema
 from planner.catalog import Table
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.movement import Movement
 from planner.scalar import Call, Scalar, columns_of, digest_of, walk
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.node import Names, OneInput, Stateful, keys_within
 from planner.logical.ranks import SortKey
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.node import Names, OneInput, Stateful
 from planner.logical.ranks import SortKey
 from planner.scalar import Scalar, columns_of
@@ -53,7 +53,7 @@ class PatternValue:
     - FIRST, LAST: the value of the input's `column` in the first or last of them, `offset` rows away from there; NULL where
       there is no such row
     - ROWTIME: the time at which the match is known
-    - else an aggregate of `udf.aggregates` over `column` (None for COUNT(*)), whose type is `argument_type`.
+    - else an aggregate of `udf.aggregates.basic` over `column` (None for COUNT(*)), whose type is `argument_type`.
 
     `variables` are names of items, all that there are for a name alone; `name` is the column that it is known by."""
 

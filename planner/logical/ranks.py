@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import BIGINT, Column, Schema
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.movement import Movement
 from planner.logical.node import Names, OneInput, Stateful, keys_within
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from parser.types import Schema
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.node import Names, Stateful, TwoInputs
 
 

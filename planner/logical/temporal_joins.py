@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from parser.types import Column
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import Names
 from planner.logical.ranks import Rank

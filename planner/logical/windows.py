@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, DataType, Schema, timestamp
-from planner.changelog import Changes
+from planner.logical.change_kinds import Changes
 from planner.logical.node import LogicalPlan, Names, OneInput, Stateful
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Window
 
@@ -91,7 +91,7 @@ class SessionAssign(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """`function` of `udf.aggregates` over the input column `argument` (None for COUNT(*)); `name` and `type` are those
+    """`function` of `udf.aggregates.basic` over the input column `argument` (None for COUNT(*)); `name` and `type` are those
     of the result column. `filter_column` names a BOOLEAN input column: only rows where it is TRUE count."""
 
     name: str

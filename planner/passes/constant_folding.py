@@ -13,10 +13,10 @@ from decimal import Decimal
 import pyarrow as pa
 
 from parser.types import Root, unit
+from planner.analysis.time_zones import uses_zone
 from planner.logical import LogicalPlan
 from planner.rewrite import map_expressions, rewrite, transform
 from planner.scalar import Call, Literal, Scalar
-from planner.zones import uses_zone
 from udf import registry
 from udf.registry import KernelContext
 from udf.vector import LiteralValue, Vector

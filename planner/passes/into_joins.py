@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from parser.types import BOOLEAN
+from planner.analysis.totality import can_fail
 from planner.logical import BinaryJoin, Filter, JoinKind, LogicalPlan, Project, parts_of
 from planner.rewrite import conjunction, conjuncts, references, substitute
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of, is_deterministic
-from planner.totality import can_fail
 
 Push = Callable[[LogicalPlan], LogicalPlan]
 

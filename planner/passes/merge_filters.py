@@ -9,10 +9,10 @@ Filter (b = 2)                                  Filter ((a > 1) AND (b = 2))
 
 from __future__ import annotations
 
+from planner.analysis.totality import can_fail
 from planner.logical import Filter, LogicalPlan
 from planner.rewrite import conjunction, transform
 from planner.scalar import is_deterministic
-from planner.totality import can_fail
 
 
 def merge_filters(plan: LogicalPlan) -> LogicalPlan:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.analysis.totality import can_fail
 from planner.catalog import PARTITION
 from planner.logical import Filter, LogicalPlan, Scan
 from planner.rewrite import conjunction, conjuncts, transform
 from planner.scalar import columns_of, is_deterministic
-from planner.totality import can_fail
 
 
 def prune_partitions(plan: LogicalPlan) -> LogicalPlan:

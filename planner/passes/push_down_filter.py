@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.types import BOOLEAN
+from planner.analysis.totality import can_fail
 from planner.logical import (
     BinaryJoin,
     Filter,
@@ -26,7 +27,6 @@ from planner.logical import (
 from planner.passes.into_joins import filtered_join, into_sides
 from planner.rewrite import substitute, transform
 from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic, is_told_by_epoch, walk
-from planner.totality import can_fail
 
 # Substituting what a subquery computes may repeat it; beyond this the filter stays where it is.
 MAX_NODES = 20_000

@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.types import Schema
+from planner.analysis.sums import made_of_sums
 from planner.logical import AggregateCall, Filter, GroupAggregate, LogicalPlan, Project, Rank, WindowAggregate
 from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Scalar
-from planner.sums import made_of_sums
 
 # What these give for one row is its value. Flink counts even where there is one row only.
 _AVERAGES = ("AVG", "AVG DISTINCT")

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from planner.analysis.sums import begin_at_zero, kind_of, made_of_sums
 from planner.logical import AggregateCall, GroupAggregate, LogicalPlan, WindowAggregate
 from planner.rewrite import transform
-from planner.sums import begin_at_zero, kind_of, made_of_sums
 
 
 def share_sums(plan: LogicalPlan) -> LogicalPlan:

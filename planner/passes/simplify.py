@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from parser.types import Root
+from planner.analysis.totality import can_fail
 from planner.logical import Filter, LogicalPlan
 from planner.rewrite import conjunction, conjuncts, map_expressions, rewrite, transform
 from planner.scalar import Call, Literal, Scalar, is_deterministic
-from planner.totality import can_fail
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}

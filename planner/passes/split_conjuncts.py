@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.analysis.totality import can_fail
 from planner.logical import AssignWatermark, Filter, LogicalPlan, Scan
 from planner.rewrite import conjuncts, transform
 from planner.scalar import is_deterministic
-from planner.totality import can_fail
 
 
 def split_conjuncts(plan: LogicalPlan) -> LogicalPlan:

@@ -17,8 +17,8 @@ from rules.databases import Scan, compile_single, compiles
 from rules.matchers.base import HitList, Values
 from rules.options import Options
 from rules.watch import Watch
-from udf.java_regex import JavaRegex
-from udf.searches import is_quick
+from udf.java.regex import JavaRegex
+from udf.text.searches import is_quick
 
 
 class RegexMatcher:

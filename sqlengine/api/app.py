@@ -19,7 +19,7 @@ from sqlengine.api.letters import letters_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
-from sqlengine.broker.quota import Rates
+from sqlengine.broker.storage.quota import Rates
 from sqlengine.engine import Engine
 
 MAX_BODY = 64 << 20

@@ -1,4 +1,4 @@
-"""/api/v1/broker: the broker as other processes use it, through `sqlengine.broker.remote`."""
+"""/api/v1/broker: the broker as other processes use it, through `sqlengine.broker.remote.client`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection
 from flask import Blueprint, Response, request
 
 from sqlengine.api.server import THREADS
-from sqlengine.broker.answering import answer
-from sqlengine.broker.quota import Rates
-from sqlengine.broker.remote import PATH
-from sqlengine.broker.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, Trim, appends_of
-from sqlengine.topic_access import COMMANDS, refuse_system, refuse_used
+from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.client import PATH
+from sqlengine.broker.remote.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, Trim, appends_of
+from sqlengine.broker.storage.quota import Rates
+from sqlengine.broker.topic_access import COMMANDS, refuse_system, refuse_used
 
 # Of the threads that answer requests, so many may wait for data.
 MAX_WAITING = THREADS // 2
@@ -45,7 +45,7 @@ def broker_blueprint(
 
     @blueprint.post(PATH)
     def ask() -> Response:
-        """A question and its answer, both MessagePack: see sqlengine/broker/wire.py."""
+        """A question and its answer, both MessagePack: see sqlengine/broker/remote/wire.py."""
         return Response(answer(broker, request.get_data(cache=False), allow, waiting), mimetype="application/msgpack")
 
     return blueprint

@@ -10,11 +10,11 @@ from flask import Blueprint, Response, jsonify, request
 
 from parser.errors import SqlError
 from sqlengine.api.problems import describe, problem
+from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Outcome, Request
+from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.log import Job, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
-from sqlengine.topic_access import BadRequest
 
 
 def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]) -> Blueprint:  # noqa: C901

@@ -9,10 +9,10 @@ from itertools import islice
 from flask import Blueprint, Response, jsonify, request
 
 from sqlengine.api.queries import whole_number
+from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import Letter, Wanted
 from sqlengine.engine.replaying import MOST, Replayed
-from sqlengine.topic_access import BadRequest
 
 _PAGE = 100
 

@@ -8,7 +8,7 @@ from flask import Response
 
 from parser.errors import ExecutionError, JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
 from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, Fenced, TooFast, TopicExists, TopicNotFound
-from sqlengine.topic_access import BadRequest, TopicInUse
+from sqlengine.broker.topic_access import BadRequest, TopicInUse
 
 
 def problem(error: SqlError, status: int | None = None) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from sqlengine.topic_access import BadRequest
+from sqlengine.broker.topic_access import BadRequest
 
 
 def whole_number(name: str, default: int) -> int:

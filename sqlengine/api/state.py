@@ -10,8 +10,8 @@ from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
 from sqlengine.engine.state_views import OperationView
-from sqlengine.executors.savepoint_files import Savepoint
-from sqlengine.statements import execute
+from sqlengine.engine.statements import execute
+from sqlengine.snapshots.savepoint_files import Savepoint
 
 _ROWS, MOST = 100, 10_000
 

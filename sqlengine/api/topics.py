@@ -7,12 +7,12 @@ import json
 from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
-from sqlengine import topic_access, topic_details
 from sqlengine.api.broker import client_name
 from sqlengine.api.queries import whole_number
-from sqlengine.broker.quota import Rates
+from sqlengine.broker import topic_access, topic_details
+from sqlengine.broker.storage.quota import Rates
+from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
-from sqlengine.topic_access import BadRequest
 
 
 def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:

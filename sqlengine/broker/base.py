@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
-from sqlengine.broker.packing import Compression
+from sqlengine.broker.storage.packing import Compression
 
 IntArray = npt.NDArray[np.int64]
 # Values or keys of a batch: Python bytes (None is NULL) or a binary Arrow array.

@@ -11,7 +11,6 @@ from typing import Unpack
 
 import msgspec
 
-from sqlengine.broker import compaction, retention
 from sqlengine.broker.base import (
     Addition,
     Appended,
@@ -25,8 +24,6 @@ from sqlengine.broker.base import (
     check_stamps,
     check_topic_name,
 )
-from sqlengine.broker.chain import Options
-from sqlengine.broker.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.coordinator import TOPIC as GROUPS
 from sqlengine.broker.coordinator import Coordinator, Group, check_name
 from sqlengine.broker.errors import (
@@ -41,14 +38,17 @@ from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
-from sqlengine.broker.packing import Compression
-from sqlengine.broker.reading import Batches, Limits
-from sqlengine.broker.shard import ShardLog
+from sqlengine.broker.remote.waking import Arrivals, Flusher
+from sqlengine.broker.storage import compaction, retention
+from sqlengine.broker.storage.chain import Options
+from sqlengine.broker.storage.codec import NO_EPOCH, Payload, compress, encode
+from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.reading import Batches, Limits
+from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
-from sqlengine.broker.waking import Arrivals, Flusher
-from sqlengine.disk import MACHINE, Disk
-from sqlengine.durability import Fsync
-from sqlengine.threads import THREADS, Threads
+from sqlengine.system.disk import MACHINE, Disk
+from sqlengine.system.durability import Fsync
+from sqlengine.system.threads import THREADS, Threads
 
 _UNFENCED = nullcontext()
 

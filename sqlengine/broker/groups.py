@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import msgspec
 
-from sqlengine.broker.compaction import latest
 from sqlengine.broker.errors import BrokerError
-from sqlengine.broker.shard import ShardLog
+from sqlengine.broker.storage.compaction import latest
+from sqlengine.broker.storage.shard import ShardLog
 
 log = logging.getLogger("sqlengine")
 

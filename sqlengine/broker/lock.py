@@ -8,7 +8,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from sqlengine.broker.errors import DataFolderLocked, telling_of_a_full_disk
-from sqlengine.disk import MACHINE, Disk, make_folders
+from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 # A forked child shares the lock; it would hold it beyond its parent's death.
 _held: WeakSet[FolderLock] = WeakSet()

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 
 from sqlengine.broker.base import Found, TopicInfo
-from sqlengine.broker.chain import Options
 from sqlengine.broker.errors import BrokerError, CorruptSegment, telling_of_a_full_disk, unknown_format
-from sqlengine.broker.lookup import KeyIndex
-from sqlengine.broker.packing import COMPRESSIONS, Compression
-from sqlengine.broker.shard import ShardLog
-from sqlengine.disk import Disk, make_folders
+from sqlengine.broker.storage.chain import Options
+from sqlengine.broker.storage.lookup import KeyIndex
+from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
+from sqlengine.broker.storage.shard import ShardLog
+from sqlengine.system.disk import Disk, make_folders
 
 FORMAT = 1
 _SUFFIX = ".topic"  # so that topics may be called '.' and '..'

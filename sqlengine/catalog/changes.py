@@ -12,7 +12,7 @@ from parser import parse
 from parser.alterations import Action, Alter, Drop, Rename, ResetOptions, SetComment, SetOptions, SetQuery
 from parser.errors import ObjectExists, PlanError, Position, SqlError, UnknownObject, UnsupportedError
 from parser.statements import CreateCatalog, CreateDatabase, CreateTable, CreateView, Kind
-from parser.writer import write
+from parser.writer.statements import write
 from planner.binder.alterations import altered
 from planner.binder.derived import definition_of
 from planner.catalog import Catalog, CatalogObject, Container, Identifier, Table, View

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from parser.statements import ColumnDefinition, ColumnKind, Constraint, CreateTable
 from parser.types import MAX_LENGTH, DataType, Root, type_name
-from parser.write_names import backticked, quoted
-from parser.write_shown import write_shown
-from parser.writer import write_tree
+from parser.writer.names import backticked, quoted
+from parser.writer.shown import write_shown
+from parser.writer.statements import write_tree
 from planner.binder.alterations import name_of_key
 from planner.binder.derived import definition_of
 from planner.catalog import CatalogObject, Container, Function, View

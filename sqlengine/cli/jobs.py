@@ -196,9 +196,9 @@ def explain(target: str, define: Sequence[str], server: str | None, token_file: 
 
 def _explain_file(path: str, define: Sequence[str], output: str) -> str:
     from planner.catalog import Catalog
-    from sqlengine.explanation import explain_sinks, explain_sinks_json
+    from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json
     from sqlengine.jobs.planning import JobText, bind_job, with_entry_points
-    from sqlengine.script import script_library
+    from sqlengine.session.environment import script_library
 
     ((name, (_, text)),) = job_texts([path], "explained", define).items()
     file = None if path == "-" else path

@@ -20,7 +20,7 @@ from sqlengine.cli.texts import definitions, read_text
 from sqlengine.cli.topics import tail, topic
 from sqlengine.cli.values import SIZE
 from sqlengine.config import Config, data_folder, function_limits, token_from
-from sqlengine.durability import Checkpoints, Delivery, Fsync
+from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
 
 class Group(click.Group):
@@ -159,7 +159,7 @@ def serve(
     isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
-    from sqlengine.memory import forget_pandas, importing
+    from sqlengine.system.memory import forget_pandas, importing
 
     forget_pandas()  # before the service's imports, which convert values
     with importing():
@@ -238,9 +238,9 @@ def run(
 def _run_script(text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None) -> bool:
     from planner.catalog import Catalog
     from sqlengine.jobs.planning import with_entry_points
-    from sqlengine.output import EventOutput, JsonOutput, TableOutput
-    from sqlengine.script import open_runner, script_library
-    from sqlengine.session import Session
+    from sqlengine.session.environment import open_runner, script_library
+    from sqlengine.session.output import EventOutput, JsonOutput, TableOutput
+    from sqlengine.session.session import Session
 
     shown: TableOutput | JsonOutput | EventOutput
     if output == "table":

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 import click
 
-from sqlengine import topic_access, topic_details
+from sqlengine.broker import topic_access, topic_details
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.broker.errors import DataFolderLocked
 from sqlengine.cli.jobs import server_options

@@ -15,13 +15,13 @@ from xxhash import xxh64_hexdigest
 from parser.errors import TryAgain
 from parser.types import DataType
 from planner.catalog import Table
-from planner.division import WHOLE, Share
+from planner.graph.division import WHOLE, Share
 from planner.scalar import Scalar
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker
-from sqlengine.connectors.memory_tables import Memory
-from sqlengine.disk import MACHINE, Disk
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
+from sqlengine.system.disk import MACHINE, Disk
 
 
 @dataclass(frozen=True)

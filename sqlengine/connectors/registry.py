@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from parser.errors import OptionError, PlanError, UnsupportedError
 from parser.types import Root, Schema
+from planner.analysis.delivery import Takes, deliver
 from planner.catalog import PARTITION, MetadataColumn, Table
-from planner.changelog import Changes
-from planner.delivery import Takes, deliver
 from planner.logical import LogicalPlan, Scan
 from planner.logical import Sink as PlannedSink
+from planner.logical.change_kinds import Changes
 from planner.settings import IDLE_OPTION, RUNTIME_MODE, is_batch
 from sqlengine.batch import RowKind
 from sqlengine.broker.errors import NO_SPACE, cannot_write
@@ -33,7 +33,7 @@ from sqlengine.connectors.base import (
     Sink,
     Source,
 )
-from sqlengine.connectors.parts import part_names
+from sqlengine.connectors.column_paths import part_names
 from sqlengine.formats.base import FileFormat
 from sqlengine.formats.options import choice, did_you_mean, duration, parse_options
 from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
@@ -68,7 +68,13 @@ def connector(name: str) -> Callable[[type[C]], type[C]]:
 @cache
 def connectors() -> dict[str, Connector]:
     """All connectors by name."""
-    from sqlengine.connectors import blackhole, datagen, filesystem, jdbc, memory, print_, python_, topic  # noqa: F401  each registers itself
+    from sqlengine.connectors import blackhole, python_  # noqa: F401  each registers itself
+    from sqlengine.connectors.datagen import connector as datagen  # noqa: F401
+    from sqlengine.connectors.filesystem import connector as filesystem  # noqa: F401
+    from sqlengine.connectors.jdbc import connector as jdbc  # noqa: F401
+    from sqlengine.connectors.memory import connector as memory  # noqa: F401
+    from sqlengine.connectors.print import connector as print_  # noqa: F401
+    from sqlengine.connectors.topic import connector as topic  # noqa: F401
 
     for point in entry_points(group="sqlengine.connectors"):
         if point.name not in _connectors:
@@ -237,7 +243,7 @@ def changes_of(kinds: frozenset[RowKind]) -> Changes:
 
 def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
     """The sink with all that stands between the query and its table, as the table's connector takes changes. Errors are
-    those of `planner.delivery.deliver`."""
+    those of `planner.analysis.delivery.deliver`."""
     if sink.table is None:
         return sink
     if sink.overwrite:

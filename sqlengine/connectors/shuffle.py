@@ -1,6 +1,6 @@
 """The topic over which the parts of a divided graph exchange rows: shard p holds what part p is sent.
 
-Nobody declares a table over it; plans of parts name it (planner/division.py). A record is one batch (see
+Nobody declares a table over it; plans of parts name it (planner/graph/division.py). A record is one batch (see
 operators/shuffle.py), its key says which part sent it, in which epoch and at which version of the graph. How far a part has
 read stands in the broker as the offset of a group, so that those who send to it can wait for it."""
 
@@ -12,14 +12,14 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from parser.errors import ServiceError
-from planner.division import Share
+from planner.graph.division import Share
 from planner.logical.shuffle import KEY
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Addition, Broker, Records, system_topic
 from sqlengine.broker.errors import BrokerError
-from sqlengine.broker.packing import Compression
+from sqlengine.broker.storage.packing import Compression
 from sqlengine.connectors.base import Chunk
-from sqlengine.parcels import Stamp, decode_stamp, encode_stamp
+from sqlengine.formats.shuffle_records import Stamp, decode_stamp, encode_stamp
 
 # What a part may have sent to another one that has not read it.
 UNREAD_BYTES = 32 << 20

@@ -13,11 +13,11 @@ import msgspec
 
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.broker.base import Broker
+from sqlengine.broker.topic_access import COMMANDS
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Outcome
+from sqlengine.engine.requests import Outcome
 from sqlengine.jobs.log import Origin
-from sqlengine.threads import Background
-from sqlengine.topic_access import COMMANDS
+from sqlengine.system.threads import Background
 
 RESULTS = "_command_results"
 GROUP = "_commands"

@@ -9,7 +9,7 @@ from pathlib import Path
 from parser.errors import SqlError
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import JobState, Origin
 from sqlengine.jobs.planning import JobText
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from sqlengine.broker.base import Broker, Records
 from sqlengine.broker.errors import OffsetOutOfRange, TopicNotFound
-from sqlengine.executors.letters import DEAD_LETTERS, Owner, decode_owner
+from sqlengine.executors.dead_letters import DEAD_LETTERS, Owner, decode_owner
 
 _MARK = b'{"replayed":'
 # Offsets of one block.

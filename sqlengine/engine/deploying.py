@@ -9,16 +9,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
-from sqlengine.engine.changes import Outcome, Request
-from sqlengine.engine.fleet import Fleet
+from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
-from sqlengine.executors.changes import GraphChange
-from sqlengine.executors.savepoints import Restoration
+from sqlengine.executors.graph_change import GraphChange
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.graphs.takeover import StateReport, Takeover, report
 from sqlengine.jobs.log import JobVersion, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
+from sqlengine.snapshots.savepoints import Restoration
 
 
 @dataclass

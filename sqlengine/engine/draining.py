@@ -8,13 +8,13 @@ from __future__ import annotations
 from contextlib import suppress
 
 from parser.errors import JobError, SqlError
-from sqlengine.engine.changes import Outcome
-from sqlengine.engine.fleet import Fleet
-from sqlengine.engine.moving import Moves
+from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.migration import Moves
+from sqlengine.engine.requests import Outcome
 from sqlengine.engine.savepoints import Savepoints
-from sqlengine.executors.savepoint_files import Savepoint
 from sqlengine.jobs.log import MAIN, Cause, Job, JobState, PendingChange, moved
 from sqlengine.registry import Registry
+from sqlengine.snapshots.savepoint_files import Savepoint
 
 _LEAVES = "it is about to end"
 _ENDED = "it has ended, and was not stopped: stop it again, with drain"

@@ -20,28 +20,28 @@ from typing import TypeVar
 from parser.errors import ExecutionError, JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.cluster.instance_groups import Children
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
-from sqlengine.engine.changes import Outcome, Request
-from sqlengine.engine.changing import Changes
 from sqlengine.engine.dead_letters import Letter, Letters
-from sqlengine.engine.fleet import Fleet
+from sqlengine.engine.graph_manager import Fleet
 from sqlengine.engine.isolation import Isolation
-from sqlengine.engine.moving import Moves
+from sqlengine.engine.job_changes import Changes
+from sqlengine.engine.migration import Moves
 from sqlengine.engine.replaying import MOST, Replayed, Replays
+from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.state_views import StateViews
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.functions.pool import POOL
-from sqlengine.graphs.handovers import Handovers
 from sqlengine.graphs.running import GraphHost, RunningGraph
-from sqlengine.instances.children import Children
+from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.jobs.log import MAIN, Job, JobLog, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import BoundJob, JobText, bind_job
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
+from sqlengine.snapshots.migrations import Handovers
 from sqlengine.state.stores import CheckpointStores
 from sqlengine.state.topic_store import TopicStores, has_topic
 

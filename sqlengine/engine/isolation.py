@@ -11,17 +11,17 @@ from time import perf_counter
 from typing import Final
 
 from parser.errors import SqlError
-from sqlengine.engine.changing import Changes
-from sqlengine.engine.fleet import Fleet
-from sqlengine.engine.moving import Moves
+from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.job_changes import Changes
+from sqlengine.engine.migration import Moves
+from sqlengine.graphs.load_monitor import Gauge, Trouble
 from sqlengine.graphs.loop import Turns
 from sqlengine.graphs.running import NotTogether, RunningGraph
-from sqlengine.graphs.troubles import Gauge, Trouble
-from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.isolation_settings import ISOLATION, Limits, group_of, limits_in
 from sqlengine.jobs.log import MAIN, Cause, Job, JobState
 from sqlengine.registry import Registry
-from sqlengine.threads import Repeated, Threads
+from sqlengine.system.threads import Repeated, Threads
 
 EVERY_S: Final = 1.0
 # Causes that pass: with them a job comes back once it has been well for long enough.

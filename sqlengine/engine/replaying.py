@@ -16,9 +16,9 @@ from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan,
 from planner.scalar import Scalar, find_position, walk
 from sqlengine.connectors.base import Source
 from sqlengine.engine.dead_letters import Letter, Letters, Wanted
-from sqlengine.engine.fleet import Fleet
+from sqlengine.engine.graph_manager import Fleet
+from sqlengine.executors.dead_letters import stored
 from sqlengine.executors.epochs import Again, Replay
-from sqlengine.executors.letters import stored
 from sqlengine.executors.replays import read_one, sinks_of
 from sqlengine.executors.sources import RunningSource
 from sqlengine.formats.registry import decoder_for

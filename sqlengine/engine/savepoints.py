@@ -9,19 +9,19 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from parser.errors import JobError
+from planner.graph.takeover import policy_of
 from planner.logical import Scan
 from planner.settings import flag
-from planner.takeover import policy_of
+from sqlengine.cluster.distributed_graph import DividedGraph
 from sqlengine.config import Config
-from sqlengine.disk import Disk
-from sqlengine.engine.fleet import Fleet
-from sqlengine.executors import savepoint_files as files
-from sqlengine.executors.savepoint_files import FOLDERS, PATHS, Savepoint
-from sqlengine.executors.savepoints import About, Restoration, capture, restoration, savepoint_of_plan
-from sqlengine.instances.leader import DividedGraph
+from sqlengine.engine.graph_manager import Fleet
 from sqlengine.jobs.log import Job, JobState
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
+from sqlengine.snapshots import savepoint_files as files
+from sqlengine.snapshots.savepoint_files import FOLDERS, PATHS, Savepoint
+from sqlengine.snapshots.savepoints import About, Restoration, capture, restoration, savepoint_of_plan
+from sqlengine.system.disk import Disk
 
 # Flink's names, the newer one first.
 UNCLAIMED: Final = (

@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from parser.errors import JobError
 from parser.types import Column, Schema
-from sqlengine.engine.fleet import Fleet
-from sqlengine.executors.footprint import OperationState
-from sqlengine.executors.looking import Seen, look, rows_of, seen_in_all
+from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.engine.graph_manager import Fleet
+from sqlengine.executors.memory_limits import OperationState
+from sqlengine.executors.state_inspection import Seen, look, rows_of, seen_in_all
+from sqlengine.formats.results import JsonValue, column_to_json
 from sqlengine.graphs.running import RunningGraph
-from sqlengine.instances.leader import DividedGraph
 from sqlengine.jobs.log import JobState
 from sqlengine.registry import Registry
-from sqlengine.results import JsonValue, column_to_json
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
+from planner.graph.physical import PhysicalNode
+from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
     AssignWatermark,
     Constrain,
@@ -48,8 +50,6 @@ from planner.logical import (
     WindowRank,
     time_origin,
 )
-from planner.physical import PhysicalNode
-from planner.rule_sets import RulesPlan
 from rules.options import Options
 from rules.ruleset import RuleSet
 from sqlengine.executors.build_windows import window_operator
@@ -57,37 +57,37 @@ from sqlengine.executors.wire import decode_batch, encode_batch
 from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for, value_metadata
 from sqlengine.operators.absent import AbsentOperator
+from sqlengine.operators.aggregates.expand import ExpandOperator
+from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperator
+from sqlengine.operators.aggregates.two_phases import GlobalAggregateOperator, LocalAggregateOperator
 from sqlengine.operators.base import Operator
-from sqlengine.operators.changelog_rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
-from sqlengine.operators.constrain import ConstrainOperator
-from sqlengine.operators.expand import ExpandOperator
-from sqlengine.operators.first_row import FirstRowOperator
-from sqlengine.operators.group_aggregate import GroupAggregateOperator
-from sqlengine.operators.interval_join import IntervalJoinOperator
-from sqlengine.operators.join import JoinOperator
+from sqlengine.operators.changelog.constrain import ConstrainOperator
+from sqlengine.operators.changelog.materialize import MaterializeOperator
+from sqlengine.operators.changelog.normalize import NormalizeOperator
+from sqlengine.operators.changelog.resolve_conflicts import ResolveConflictsOperator
+from sqlengine.operators.changelog.rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
+from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOperator
+from sqlengine.operators.joins.interval import IntervalJoinOperator
+from sqlengine.operators.joins.lookup import LookupJoinOperator
+from sqlengine.operators.joins.regular import JoinOperator
+from sqlengine.operators.joins.temporal import TemporalJoinOperator
 from sqlengine.operators.late_rows import LateRowsOperator
-from sqlengine.operators.lookup_join import LookupJoinOperator
-from sqlengine.operators.match import MatchOperator
-from sqlengine.operators.materialize import MaterializeOperator
-from sqlengine.operators.normalize import NormalizeOperator
-from sqlengine.operators.over import OverOperator
-from sqlengine.operators.over_at_end import OverAtEndOperator
-from sqlengine.operators.over_sorted import OverSortedOperator
+from sqlengine.operators.match.operator import MatchOperator
+from sqlengine.operators.over.at_end import OverAtEndOperator
+from sqlengine.operators.over.by_time import OverOperator
+from sqlengine.operators.over.sorted import OverSortedOperator
 from sqlengine.operators.project import ProjectOperator
-from sqlengine.operators.rank import RankOperator
-from sqlengine.operators.resolve_conflicts import ResolveConflictsOperator
+from sqlengine.operators.ranks.first_row import FirstRowOperator
+from sqlengine.operators.ranks.rank import RankOperator
+from sqlengine.operators.ranks.temporal_sort import TemporalSortOperator
+from sqlengine.operators.ranks.updating_rank import UpdatingRankOperator
 from sqlengine.operators.row_by_row import RowByRowOperator
 from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rules
 from sqlengine.operators.scan import ScanOperator
 from sqlengine.operators.set_operation import SetOperationOperator
 from sqlengine.operators.shuffle import ShuffleInOperator, ShuffleOutOperator, ShuffleScanOperator
 from sqlengine.operators.table_function import TableFunctionOperator
-from sqlengine.operators.temporal_join import TemporalJoinOperator
-from sqlengine.operators.temporal_sort import TemporalSortOperator
-from sqlengine.operators.two_phases import GlobalAggregateOperator, LocalAggregateOperator
 from sqlengine.operators.union import UnionOperator
-from sqlengine.operators.updating_rank import UpdatingRankOperator
-from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
 

@@ -15,13 +15,13 @@ from planner.logical import (
     WindowRank,
 )
 from sqlengine.operators.base import Operator
-from sqlengine.operators.session_windows import SessionAggregateOperator, SessionAssignOperator
-from sqlengine.operators.window_aggregate import WindowAggregateOperator
-from sqlengine.operators.window_assign import WindowAssignOperator
-from sqlengine.operators.window_emit import EmittingAggregateOperator
-from sqlengine.operators.window_join import WindowJoinOperator
-from sqlengine.operators.window_rank import WindowRankOperator
-from sqlengine.operators.window_slices import SlicedAggregateOperator
+from sqlengine.operators.windows.aggregate import WindowAggregateOperator
+from sqlengine.operators.windows.assign import WindowAssignOperator
+from sqlengine.operators.windows.emit import EmittingAggregateOperator
+from sqlengine.operators.windows.join import WindowJoinOperator
+from sqlengine.operators.windows.rank import WindowRankOperator
+from sqlengine.operators.windows.session_windows import SessionAggregateOperator, SessionAssignOperator
+from sqlengine.operators.windows.slices import SlicedAggregateOperator
 
 Windowed: TypeAlias = WindowAssign | SessionAssign | WindowAggregate | WindowRank | WindowJoin
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from planner.physical import PhysicalNode
+from planner.graph.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
-from planner.physical import PhysicalNode, PhysicalPlan
+from planner.graph.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch, together
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
-from sqlengine.executors.letters import addressed
+from sqlengine.executors.dead_letters import addressed
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Heir, Operator, Output, Timed
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable

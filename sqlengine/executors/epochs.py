@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from sqlengine.broker.base import Broker
-from sqlengine.format_numbers import check_number, check_record
+from sqlengine.system.format_numbers import check_number, check_record
 
 EPOCHS = "_epochs"
 FORMAT = 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from parser.errors import ExecutionError, ServiceError, SqlError
-from planner.physical import PhysicalNode, PhysicalSink
+from planner.graph.physical import PhysicalNode, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from parser.errors import SqlError
-from planner.division import INCOMING
+from planner.graph.division import INCOMING
+from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
-from planner.physical import PhysicalPlan
 from sqlengine.connectors.base import Chunk, Environment, Source
 from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.epochs import Range

@@ -15,18 +15,18 @@ import numpy as np
 from parser.errors import SqlError, TryAgain
 from planner import logical
 from planner.catalog import Table
-from planner.chunked import Chunked
-from planner.division import OUTGOING
-from planner.physical import PhysicalPlan, PhysicalSink
+from planner.graph.chunked import Chunked
+from planner.graph.division import OUTGOING
+from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Environment, Replacing, Rolling, Sink
 from sqlengine.connectors.registry import open_sink
-from sqlengine.executors.answers import Answers
+from sqlengine.executors.dead_letters import LetterSink
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
-from sqlengine.executors.letters import LetterSink
-from sqlengine.executors.unsent import Owed, Unsent
-from sqlengine.executors.waiting import WaitingSink
+from sqlengine.executors.nondeterministic_calls import Answers
+from sqlengine.executors.pending_commits import Owed, Unsent
+from sqlengine.executors.waiting_sink import WaitingSink
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import GIVE_UP_PORT, Output
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from parser.errors import ServiceError
-from planner.merge import Graph
-from sqlengine.executors.changes import GraphChange
-from sqlengine.executors.checkpoints import Position
+from planner.graph.merge import Graph
 from sqlengine.executors.epochs import UNTOLD, Change, EpochRecord
+from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.snapshots.checkpoints import Position
 
 # More epochs than there can be between two syncs, or two checkpoints.
 _ROOM = 1 << 24

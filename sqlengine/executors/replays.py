@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from parser.errors import SqlError
+from planner.graph.merge import Graph, merge
+from planner.graph.physical import lower
 from planner.logical import Sink
-from planner.merge import Graph, merge
-from planner.physical import lower
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory

@@ -11,25 +11,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from parser.errors import ServiceError, TryAgain
-from planner.division import with_times
-from planner.merge import Graph
-from planner.physical import PhysicalPlan, lower
+from planner.graph.division import with_times
+from planner.graph.merge import Graph
+from planner.graph.physical import PhysicalPlan, lower
 from sqlengine.connectors.base import Chunk, Environment, Sink
-from sqlengine.executors.answers import Answers
-from sqlengine.executors.changes import GraphChange
-from sqlengine.executors.checkpoints import Checkpoints, Position
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed
-from sqlengine.executors.footprint import MemoryGuard
+from sqlengine.executors.file_versions import Versions
+from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
+from sqlengine.executors.memory_limits import MemoryGuard
+from sqlengine.executors.nondeterministic_calls import Answers
 from sqlengine.executors.outputs import Outputs, Progress
-from sqlengine.executors.portion import Portion
+from sqlengine.executors.pending_commits import Unsent
 from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
-from sqlengine.executors.times import Times, unacquainted
-from sqlengine.executors.unsent import Unsent
-from sqlengine.executors.versions import Versions
+from sqlengine.executors.subtask import Portion
+from sqlengine.executors.time_events import Times, unacquainted
+from sqlengine.snapshots.checkpoints import Checkpoints, Position
 
 
 @dataclass(frozen=True)

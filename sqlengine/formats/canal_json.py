@@ -25,7 +25,7 @@ from sqlengine.formats.changes import (
     with_old,
 )
 from sqlengine.formats.registry import format_
-from udf.java_regex import JavaRegex, translate
+from udf.java.regex import JavaRegex, translate
 
 
 class _Change(msgspec.Struct):

@@ -17,7 +17,7 @@ from parser.errors import UnsupportedError
 from parser.types import DataType, Root
 from sqlengine.formats import times
 from sqlengine.formats.java import EXACT, TRIM, base64, is_decimal, java_double, java_float, to_decimal
-from udf.hash_maps import flink_text_hash, in_table_order
+from udf.java.hash_maps import flink_text_hash, in_table_order
 
 # From the text of a JSON value (bytes, without space around it) to what pyarrow takes for the column's Arrow type.
 Convert = Callable[[bytes], object]

@@ -14,7 +14,7 @@ from sqlengine.functions.calls import ACCUMULATORS, GROUPS, accumulators
 from sqlengine.functions.host import Ask, Binding, Failure, Take
 from sqlengine.functions.kernels import argument_schema, arguments, errors_of, field_of, shown_rows, spread
 from sqlengine.functions.protocol import batch_blob, read_batch
-from udf.accumulators import Accumulator, Slots
+from udf.aggregates.accumulators import Accumulator, Slots
 from udf.user import UserFunction, coerce
 from udf.vector import BoolArray, Errors, Vector
 
@@ -23,7 +23,7 @@ _Held = list[bytes | None]
 
 
 class UserAggregate:
-    """An aggregate of a user as `udf.aggregates.Aggregate` describes one. `types`: of its argument, or of the one ROW of
+    """An aggregate of a user as `udf.aggregates.basic.Aggregate` describes one. `types`: of its argument, or of the one ROW of
     all its arguments. Rows with a NULL where the function takes none are not shown to it."""
 
     def __init__(self, function: UserFunction, types: Sequence[DataType], retract: bool = False) -> None:

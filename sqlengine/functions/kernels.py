@@ -13,7 +13,7 @@ from parser.types import DataType
 from sqlengine.functions.answers import run
 from sqlengine.functions.host import Binding, Failure
 from sqlengine.functions.protocol import batch_blob, read_batch
-from udf.arrays import valid
+from udf.arrays.arrays import valid
 from udf.registry import Kernel, KernelContext
 from udf.tables import Expanded
 from udf.user import UserFunction, columns_of, parameters_for

@@ -15,7 +15,7 @@ from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.executors.failures import JobsFailed, OperatorFailed
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.threads import THREADS, Threads
+from sqlengine.system.threads import THREADS, Threads
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine.loop")

@@ -16,7 +16,7 @@ from rules.compile import Breathe
 from rules.ruleset import RuleSet
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.operators.rules import RulesOperator
-from sqlengine.threads import THREADS, Threads, Timer
+from sqlengine.system.threads import THREADS, Threads, Timer
 
 Work: TypeAlias = Callable[[RuleSet, Breathe], RuleSet]
 

@@ -10,31 +10,31 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias, TypeVar
 
 from parser.errors import ExecutionError, ServiceError, SqlError
-from planner.division import WHOLE
+from planner.graph.division import WHOLE
+from planner.graph.merge import Graph, merge, stateful_nodes
+from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
-from planner.merge import Graph, merge, stateful_nodes
-from planner.takeover import Policy, policy_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables, Environment, Source
-from sqlengine.executors.belongings import Belongings, bring, obstacles, take_up
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.changes import GraphChange
-from sqlengine.executors.checkpoints import Checkpoints, Position
+from sqlengine.executors.dead_letters import LetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, Change, ChangeLog, EpochLog, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
-from sqlengine.executors.footprint import MemoryGuard, MemoryLimits
-from sqlengine.executors.letters import LetterSink
-from sqlengine.executors.portion import Portion
+from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.memory_limits import MemoryGuard, MemoryLimits
 from sqlengine.executors.recovery import recovering, repeat, restore, settle
 from sqlengine.executors.runner import GraphRunner, Limits
-from sqlengine.executors.shares import times_at_ends
+from sqlengine.executors.subtask import Portion
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.takeover import Takeover, take_over
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
+from sqlengine.snapshots.checkpoints import Checkpoints, Position
+from sqlengine.snapshots.job_snapshot import Belongings, bring, obstacles, take_up
+from sqlengine.snapshots.rescaling import times_at_ends
 from sqlengine.state.stores import CheckpointStores
 
 # job -> version; gives the plans, or why there is none any more

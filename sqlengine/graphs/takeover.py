@@ -1,4 +1,4 @@
-"""What a change of a graph does to the state of its jobs: decided once, by `planner.takeover`, and both reported and done."""
+"""What a change of a graph does to the state of its jobs: decided once, by `planner.graph.takeover`, and both reported and done."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from parser.errors import JobError
+from planner.graph.merge import Graph, stateful_nodes
+from planner.graph.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
 from planner.logical import Sink
-from planner.merge import Graph, stateful_nodes
-from planner.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
-from sqlengine.executors.changes import GraphChange
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.layouts import difference, layouts_of
+from sqlengine.executors.graph_change import GraphChange
+from sqlengine.snapshots.layouts import difference, layouts_of
 
 _STAY = "those that the new version never replaces, as of ranks that it has no more, stay as the old one wrote them"
 

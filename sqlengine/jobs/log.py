@@ -12,7 +12,7 @@ import msgspec
 from parser.errors import JobError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.format_numbers import check_record
+from sqlengine.system.format_numbers import check_record
 
 JOBS = "_jobs"
 MAIN = "main"

@@ -25,8 +25,8 @@ from parser.statements import (
     Use,
 )
 from planner import bind, bind_create_as, optimize
-from planner.binder.calls import user_function
-from planner.binder.sources import check_connector
+from planner.binder.expressions.calls import user_function
+from planner.binder.queries.sources import check_connector
 from planner.binder.unsupported import refuse
 from planner.catalog import (
     DEFAULT_DATABASE,
@@ -39,17 +39,17 @@ from planner.catalog import (
     Table,
     View,
 )
+from planner.graph.takeover import policy_of
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
 from planner.settings import RUNTIME_MODE, configured, is_batch, late_table_name
-from planner.takeover import policy_of
 from sqlengine.catalog.changes import after, check_place, database_of, described, has_catalog, unknown_database
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import declared, delivered, validate
-from sqlengine.executors.footprint import LIMIT, limit_in
+from sqlengine.executors.memory_limits import LIMIT, limit_in
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
-from sqlengine.side_outputs import with_late_rows
+from sqlengine.jobs.side_outputs import with_late_rows
 from udf.user import UserFunction
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from planner.graph.physical import late_port
 from planner.logical import LATE_COLUMNS, LateRows, Stateful
-from planner.physical import late_port
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters

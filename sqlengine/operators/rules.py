@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from parser.errors import PlanError, SqlError
-from planner.chunked import Chunked
-from planner.predicates import to_rule
-from planner.rule_sets import PlannedRule, RulesPlan
+from planner.graph.chunked import Chunked
+from planner.graph.predicates import to_rule
+from planner.graph.rule_sets import PlannedRule, RulesPlan
 from planner.scalar import Scalar, columns_of, find_position
 from rules.columns import Columns
 from rules.condition import Condition

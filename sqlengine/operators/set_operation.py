@@ -11,7 +11,7 @@ from parser.types import BIGINT, Schema
 from planner.logical import SetOperation
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog import DELETE, INSERT, first_seen, plain, takes_back
+from sqlengine.operators.changelog.row_kinds import DELETE, INSERT, first_seen, plain, takes_back
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable

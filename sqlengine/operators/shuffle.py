@@ -14,10 +14,10 @@ from parser.types import BIGINT, INT, STRING, Schema
 from planner.logical import OTHERS, OWN, ShuffleIn, ShuffleOut, ShuffleScan
 from planner.logical.shuffle import KEY
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps, together
+from sqlengine.formats.shuffle_records import PARCELS, Parcel, Stamp, decode_parcel, decode_stamp, encode_parcel
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.scan import METADATA_PREFIX, OFFSET, RECORD
-from sqlengine.parcels import PARCELS, Parcel, Stamp, decode_parcel, decode_stamp, encode_parcel
 from sqlengine.state.keys import BUCKETS, buckets_of
 from sqlengine.state.table import KeyedTable
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import Column, Schema
-from planner.rule_sets import Route
+from planner.graph.rule_sets import Route
 from planner.scalar import Literal, columns_of
 from sqlengine.batch import Batch
 from sqlengine.expressions import Evaluator, compile_expression

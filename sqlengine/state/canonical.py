@@ -37,8 +37,8 @@ import pyarrow.compute as pc
 
 from parser.types import DataType, Root
 from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, objects, to_numpy, validity
-from udf.lists import Lists, elements_in, lists_of
-from udf.nested_casts import NESTED, RECORDS, parts_of, rebuilt
+from udf.arrays.lists import Lists, elements_in, lists_of
+from udf.casts.nested import NESTED, RECORDS, parts_of, rebuilt
 
 _NULL = b"\x00"
 _NAN = float("nan")

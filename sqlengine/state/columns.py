@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import DataType, Root
-from udf.held import as_stored
-from udf.plain import as_plain, from_plain, plain_type
+from udf.aggregates.sorted_multiset import as_stored
+from udf.time.plain import as_plain, from_plain, plain_type
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parser.errors import ServiceError
-from sqlengine.durability import Fsync
 from sqlengine.state.store import BlobStore
+from sqlengine.system.durability import Fsync
 
 if TYPE_CHECKING:
     from rocksdict import Rdict

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from parser.errors import ServiceError
-from sqlengine.format_numbers import check_number
 from sqlengine.state.columns import IntArray
 from sqlengine.state.table import BUCKET, SEQUENCE, Changes
+from sqlengine.system.format_numbers import check_number
 
 STORE_FORMAT: Final = 1
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from sqlengine.durability import Fsync
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.store import CheckpointStore
+from sqlengine.system.durability import Fsync
 
 
 class CheckpointStores(Protocol):

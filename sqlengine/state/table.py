@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Column, Schema
-from sqlengine.format_numbers import check_number
 from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, blank, longer, objects, storage, to_arrow, to_numpy
 from sqlengine.state.index import HashIndex
 from sqlengine.state.keys import (
@@ -29,6 +28,7 @@ from sqlengine.state.keys import (
     key_column,
 )
 from sqlengine.state.timers import Timers
+from sqlengine.system.format_numbers import check_number
 
 STATE_FORMAT: Final = 1
 METADATA_KEY: Final = b"sqlengine.state"

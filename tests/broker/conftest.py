@@ -8,11 +8,11 @@ from flask import Flask
 
 from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.server import HttpServer
-from sqlengine.broker.answering import answer
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.remote import RemoteBroker, connect
-from sqlengine.threads import MachineThreads
+from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.client import RemoteBroker, connect
+from sqlengine.system.threads import MachineThreads
 
 
 class Clock(MachineThreads):

@@ -17,7 +17,7 @@ import pytest
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable, Fenced
 from sqlengine.broker.ownership import Membership
-from sqlengine.broker.remote import RemoteBroker, connect
+from sqlengine.broker.remote.client import RemoteBroker, connect
 from tests.support import PATIENCE_S, ROOT, eventually
 
 SERVER = """

@@ -11,7 +11,7 @@ import pytest
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError
-from sqlengine.disk import MACHINE, MachineDisk
+from sqlengine.system.disk import MACHINE, MachineDisk
 
 VALUES = [b"%03d" % number * 20 for number in range(60)]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.broker.ahead import LookingAhead
-from sqlengine.broker.answering import answer
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerUnreachable, TopicNotFound
-from sqlengine.broker.near import NearServer, NearTransport
-from sqlengine.broker.remote import RemoteBroker
+from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.client import RemoteBroker
+from sqlengine.broker.remote.near import NearServer, NearTransport
+from sqlengine.broker.storage.ahead import LookingAhead
 from tests.support import PATIENCE_S
 
 

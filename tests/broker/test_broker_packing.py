@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from sqlengine.broker.base import Broker
-from sqlengine.broker.codec import BINARY, encode
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, TopicFull
-from sqlengine.broker.packing import COMPRESSIONS, Compression
-from sqlengine.broker.reading import Limits
+from sqlengine.broker.storage.codec import BINARY, encode
+from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
+from sqlengine.broker.storage.reading import Limits
 
 LINES: list[bytes | None] = [b'{"user": "user-%d", "action": "login"}' % (number % 7) for number in range(1000)]
 

@@ -10,7 +10,7 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.connectors.filesystem_sink import FileSink
+from sqlengine.connectors.filesystem.sink import FileSink
 from tests.connectors.tables import table
 from tests.connectors.test_filesystem_sink import write
 from tests.simulation.disk import SimulatedDisk

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sqlengine.broker import skimming
-from sqlengine.broker.answering import answer
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import OffsetOutOfRange
-from sqlengine.broker.packing import COMPRESSIONS, Compression
-from sqlengine.broker.remote import RemoteBroker
+from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.client import RemoteBroker
+from sqlengine.broker.storage import skimming
+from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
 
 FEW = skimming.FEW
 PRESENT = st.one_of(st.binary(max_size=40), st.just(bytes(300)))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.broker import skimming
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import CorruptSegment, UnknownFormat
+from sqlengine.broker.storage import skimming
 from tests.support import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]

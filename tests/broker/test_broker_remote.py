@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sqlengine.broker.answering import answer
 from sqlengine.broker.base import Addition, Broker
-from sqlengine.broker.codec import Payload, encode
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
-from sqlengine.broker.remote import HttpTransport, RemoteBroker, connect
-from sqlengine.broker.wire import Append
+from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.client import HttpTransport, RemoteBroker, connect
+from sqlengine.broker.remote.wire import Append
+from sqlengine.broker.storage.codec import Payload, encode
 from tests.support import PATIENCE_S
 
 

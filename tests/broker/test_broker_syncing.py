@@ -13,7 +13,7 @@ from sqlengine.broker.base import Appended
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.ownership import Membership
-from sqlengine.disk import MACHINE, MachineDisk
+from sqlengine.system.disk import MACHINE, MachineDisk
 from tests.support import PATIENCE_S, eventually
 
 

@@ -13,8 +13,8 @@ import pytest
 from sqlengine.broker.base import Broker, Records, is_system
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
-from sqlengine.disk import MachineDisk
-from sqlengine.durability import Fsync
+from sqlengine.system.disk import MachineDisk
+from sqlengine.system.durability import Fsync
 from tests.support import PATIENCE_S, eventually
 
 

@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from parser.datatypes import parse_type
 from parser.errors import SqlError
+from parser.grammar.datatypes import parse_type
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
-from sqlengine.results import rows_of
-from sqlengine.script import open_runner
-from sqlengine.session import Runner, Session
+from sqlengine.formats.results import rows_of
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Runner, Session
 
 TOGETHER = 40  # expressions in one query
 INTERNAL = "internal error: "

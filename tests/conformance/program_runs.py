@@ -13,25 +13,25 @@ import msgspec
 from parser.errors import SqlError
 from parser.types import Column, Schema
 from planner.catalog import Catalog, Table
+from planner.graph.merge import Graph, merge
 from planner.logical import LogicalPlan
-from planner.merge import Graph, merge
 from planner.settings import MINI_BATCH, RUNTIME_MODE
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.memory_tables import Memory
-from sqlengine.disk import MachineDisk
-from sqlengine.executors import savepoint_files as files
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.checkpoints import Checkpoints
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.recovery import restore
 from sqlengine.executors.runner import GraphRunner, Limits
-from sqlengine.executors.savepoints import About, capture, restoration
+from sqlengine.formats.results import rows_of
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
-from sqlengine.results import rows_of
+from sqlengine.snapshots import savepoint_files as files
+from sqlengine.snapshots.checkpoints import Checkpoints
+from sqlengine.snapshots.savepoints import About, capture, restoration
 from sqlengine.state.store import MemoryStore
+from sqlengine.system.disk import MachineDisk
 from tests.conformance.program_values import Printed, batch_of, difference, joined, materialised, printed
 from tests.conformance.programs import Outcome, Program, TableStep, expected_rows, programs
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parser.types import INT, Column, DataType, Root, Schema
 from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.print_values import printer
+from sqlengine.connectors.print.values import printer
 
 KINDS = {kind.short: kind for kind in RowKind}
 

@@ -19,7 +19,7 @@ from parser.errors import SqlError
 from rules.options import Options
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.operators.rules import RulesOperator

@@ -17,10 +17,10 @@ from sqlglot.tokenizer_core import TokenType
 
 from parser import parse
 from parser.errors import SqlError
-from parser.lexer import Token, tokenize
-from parser.reserved import RESERVED
+from parser.grammar.lexer import Token, tokenize
+from parser.grammar.reserved import RESERVED
 from parser.statements import Statement
-from parser.writer import write
+from parser.writer.statements import write
 
 _LITERALS = (
     TokenType.STRING,

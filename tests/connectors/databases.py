@@ -17,7 +17,7 @@ import pytest
 from parser.errors import ExecutionError
 from parser.types import Schema
 from planner.catalog import Table
-from sqlengine.connectors.jdbc_dialects import Account, Connection, Dialect, dialect_of
+from sqlengine.connectors.jdbc.dialects import Account, Connection, Dialect, dialect_of
 from tests.connectors.tables import SCHEMA, table
 
 PACKAGES = ("mariadb-server-core", "liburing2", "libaio1")

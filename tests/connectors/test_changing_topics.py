@@ -10,7 +10,7 @@ import pytest
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.session import EmbeddedRunner, Session
+from sqlengine.session.session import EmbeddedRunner, Session
 from tests.connectors.test_memory import Collected
 
 TOTALS = """

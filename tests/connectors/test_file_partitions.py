@@ -19,8 +19,8 @@ from planner.optimizer import optimize
 from sqlengine.batch import from_pydict
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.filesystem_partitioned_sink import PartitionedFileSink
-from sqlengine.connectors.filesystem_partitions import folder_of, partitions
+from sqlengine.connectors.filesystem.partitioned_sink import PartitionedFileSink
+from sqlengine.connectors.filesystem.partitions import folder_of, partitions
 from sqlengine.connectors.registry import declared, open_scan, open_sink
 
 TEXTS = st.text(st.characters(min_codepoint=1, max_codepoint=300), min_size=1, max_size=6)

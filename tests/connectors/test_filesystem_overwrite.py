@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.connectors.base import Sink
-from sqlengine.connectors.filesystem_overwrite import OverwritingFileSink
+from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink
 from sqlengine.connectors.registry import open_sink, open_source
 from tests.connectors.tables import environment, json_rows, read_all, table
 from tests.connectors.test_filesystem_sink import sink, wanted, write

@@ -15,9 +15,9 @@ from planner.catalog import Table
 from sqlengine.batch import from_pydict
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.connectors.base import Environment, Rolling, Sink
-from sqlengine.connectors.filesystem_rolling import Policy, RollingFileSink
+from sqlengine.connectors.filesystem.rolling import Policy, RollingFileSink
 from sqlengine.connectors.registry import open_sink, open_source
-from sqlengine.disk import MACHINE, Disk
+from sqlengine.system.disk import MACHINE, Disk
 from tests.connectors.tables import SCHEMA, Clock, environment, json_rows, read_all, table
 from tests.connectors.test_file_partitions import table as partitioned
 from tests.simulation.disk import SimulatedDisk

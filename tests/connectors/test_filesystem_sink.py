@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from parser.errors import ExecutionError, PlanError, ServiceError
 from sqlengine.batch import from_pydict
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.connectors import filesystem_journal
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.filesystem import journal as filesystem_journal
 from sqlengine.connectors.registry import open_sink, open_source
-from sqlengine.disk import MachineDisk
+from sqlengine.system.disk import MachineDisk
 from tests.connectors.tables import SCHEMA, environment, json_rows, read_all, table
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import BIGINT, STRING
-from sqlengine.connectors import filesystem_source
 from sqlengine.connectors.base import Source
+from sqlengine.connectors.filesystem import source as filesystem_source
 from sqlengine.connectors.registry import open_source
 from tests.connectors.tables import Clock, environment, read_all, table
 

@@ -31,7 +31,7 @@ from parser.types import (
 from parser.types import time as time_type
 from sqlengine.batch import Batch, RowKind, from_pydict
 from sqlengine.connectors.base import Sink
-from sqlengine.connectors.jdbc_dialects import DatabaseBusy, DatabaseFull
+from sqlengine.connectors.jdbc.dialects import DatabaseBusy, DatabaseFull
 from sqlengine.connectors.registry import open_sink, open_source
 from tests.connectors.databases import Database, mariadb, sqlite
 from tests.connectors.tables import SCHEMA, Clock, environment, table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.memory_tables import Memory
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.results import Row, rows_of
-from sqlengine.session import EmbeddedRunner, Session
+from sqlengine.formats.results import Row, rows_of
+from sqlengine.session.session import EmbeddedRunner, Session
 
 
 class Collected:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.output import EventOutput
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.session.environment import open_runner
+from sqlengine.session.output import EventOutput
+from sqlengine.session.session import Session
 
 
 @pytest.mark.parametrize("rows_per_read", [1, 100])

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError, SqlError
-from sqlengine.connectors.topic_sink import TopicSink
+from sqlengine.connectors.topic.sink import TopicSink
 from sqlengine.engine import Engine
+from sqlengine.engine.statements import execute
 from sqlengine.executors.epochs import EPOCHS, decode_record
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.log import JobLog, JobState
-from sqlengine.statements import execute
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, step
 
 

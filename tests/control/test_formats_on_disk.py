@@ -12,7 +12,7 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.executors.checkpoints import LAYOUT
+from sqlengine.snapshots.checkpoints import LAYOUT
 from sqlengine.state import store as stores
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.table import METADATA_KEY

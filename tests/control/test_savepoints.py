@@ -11,10 +11,10 @@ import pytest
 
 from parser.errors import JobError, SqlError
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
-from sqlengine.executors.savepoint_files import METADATA, Savepoint
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import JobState, Origin
 from sqlengine.jobs.planning import JobText
+from sqlengine.snapshots.savepoint_files import METADATA, Savepoint
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 
 COUNT = """CREATE TEMPORARY TABLE counts (host STRING, n BIGINT, PRIMARY KEY (host) NOT ENFORCED)

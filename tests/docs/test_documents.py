@@ -11,8 +11,8 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 from tests.sql.golden import Collected
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.output import EventOutput
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.session.environment import open_runner
+from sqlengine.session.output import EventOutput
+from sqlengine.session.session import Session
 
 TIMES = (1, 4, 14, 5, 13, 24, 3)
 SCRIPT = """

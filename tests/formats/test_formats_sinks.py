@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sqlengine.script import open_runner
-from sqlengine.session import Runner, Session
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Runner, Session
 from tests.formats import sink_cases
 from tests.formats.sink_cases import Case, written
 from tests.sql.golden import Collected

@@ -31,11 +31,11 @@ from parser.types import (
 from parser.types import decimal as decimal_type
 from parser.types import row as row_type
 from sqlengine.batch import Batch, from_pydict
-from sqlengine.connectors.print_values import printer
+from sqlengine.connectors.print.values import printer
 from sqlengine.formats.registry import get_format
 from tests.formats.golden_cases import GOLDENS
 from tests.formats.written_rows import SCHEMA, written_rows
-from udf.hash_maps import flink_text_hash, in_table_order
+from udf.java.hash_maps import flink_text_hash, in_table_order
 
 GOLDEN: dict[str, Any] = json.loads((GOLDENS / "written.json").read_text())
 FORMS: dict[str, tuple[str, dict[str, str]]] = {

@@ -10,7 +10,7 @@ import pytest
 from parser.errors import ServiceError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Callables
-from sqlengine.executors.answers import ANSWERS, Answers
+from sqlengine.executors.nondeterministic_calls import ANSWERS, Answers
 from sqlengine.functions.answers import run
 from sqlengine.functions.host import Binding
 from tests.functions.test_python_sinks import EVENTS, Life, table

@@ -21,7 +21,7 @@ from sqlengine.functions.library import Library
 from sqlengine.functions.limits import Limits
 from sqlengine.functions.pool import POOL
 from sqlengine.functions.store import ModuleStore, Sources, collect
-from udf.accumulators import empty_accumulator
+from udf.aggregates.accumulators import empty_accumulator
 from udf.user import UserFunction
 from udf.vector import Vector
 

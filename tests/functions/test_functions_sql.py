@@ -15,8 +15,8 @@ import pytest
 from parser.errors import SqlError
 from parser.types import Schema
 from sqlengine.batch import Batch
-from sqlengine.script import open_runner, script_library
-from sqlengine.session import Session
+from sqlengine.session.environment import open_runner, script_library
+from sqlengine.session.session import Session
 from tests.functions.users_module import MODULE, NAMES
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 from tests.fuzz import known
 from tests.fuzz.answers import Answers, question
 from tests.fuzz.data import Table

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from parser import parse_query
 from parser.errors import SqlError
-from parser.writer import write_tree
+from parser.writer.statements import write_tree
 from tests.fuzz.compare import Flink, Verdict, compared
 from tests.fuzz.data import Table
 from tests.fuzz.grammar import Query

@@ -16,9 +16,9 @@ from parser.script import substitute
 from parser.types import Schema
 from planner.settings import MINI_BATCH
 from sqlengine.batch import Batch
-from sqlengine.results import rows_of
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.formats.results import rows_of
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 
 EVENTS = 5_000
 # Flink takes the first row of an order for one that never changes, and its result keeps rows that others have replaced.

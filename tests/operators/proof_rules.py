@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from parser.types import BOOLEAN, INT, STRING, decimal
-from planner.rule_sets import PlannedRule, Route, RulesPlan
+from planner.graph.rule_sets import PlannedRule, Route, RulesPlan
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from rules.ruleset import RuleSet
 from sqlengine.operators.base import Operator

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from planner.catalog import Catalog
-from planner.merge import Graph, merge
+from planner.graph.merge import Graph, merge
 from planner.settings import MINI_BATCH
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.memory_tables import Memory
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.jobs.planning import JobText, plan_job
-from sqlengine.results import JsonValue, rows_of
 
 T0 = 1_700_000_000_000  # a multiple of 10 s
 

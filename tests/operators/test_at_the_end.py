@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from parser.types import BIGINT
 from planner.logical import Frame, Materialize, Over, OverCall, SortKey
 from sqlengine.batch import MAX_WATERMARK
-from sqlengine.operators.materialize import MaterializeOperator
-from sqlengine.operators.over_at_end import OverAtEndOperator
+from sqlengine.operators.changelog.materialize import MaterializeOperator
+from sqlengine.operators.over.at_end import OverAtEndOperator
 from tests.operators.test_changelogs import INSERT, SOURCE, Row, rows, run
 
 sizes, restarts = st.integers(1, 9), st.integers(0, 5)

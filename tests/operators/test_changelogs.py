@@ -17,11 +17,11 @@ from parser.types import BOOLEAN, INT, STRING, Schema
 from planner.logical import Normalize, UpsertMaterialize, Values
 from planner.scalar import Call, ColumnRef, Literal
 from sqlengine.batch import MAX_WATERMARK, Batch
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators.base import ERROR_PORT, Operator
-from sqlengine.operators.normalize import NormalizeOperator
-from sqlengine.operators.resolve_conflicts import ResolveConflictsOperator
-from sqlengine.operators.upsert_materialize import UpsertMaterializeOperator
+from sqlengine.operators.changelog.normalize import NormalizeOperator
+from sqlengine.operators.changelog.resolve_conflicts import ResolveConflictsOperator
+from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOperator
 
 SCHEMA = Schema.of(k=STRING, u=INT, v=INT)
 SOURCE = Values((), SCHEMA)

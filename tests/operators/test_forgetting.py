@@ -11,11 +11,11 @@ import pytest
 from parser import parse
 from planner import bind, optimize
 from planner.catalog import Catalog, Table
+from planner.graph.physical import PhysicalNode
 from planner.logical import Scan, Sink
-from planner.physical import PhysicalNode
 from sqlengine.batch import from_pydict
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.results import rows_of
+from sqlengine.formats.results import rows_of
 from tests.operators.proof import SCHEMA
 from tests.operators.test_proof_of_queries import TABLE, TOP
 from tests.operators.windows import Chain

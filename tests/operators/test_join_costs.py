@@ -11,21 +11,22 @@ import pyarrow as pa
 import pytest
 
 from parser.types import BOOLEAN, INT, STRING, Schema
-from planner.changelog import Changes
 from planner.logical import IntervalJoin, Join, JoinKind, LookupJoin, TemporalJoin
+from planner.logical.change_kinds import Changes
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import Batch, empty
 from sqlengine.executors import embedded
 from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode
-from sqlengine.executors.spark_worker import TaskContext
-from sqlengine.operators import join_rows, row_by_row
+from sqlengine.executors.spark.worker import TaskContext
+from sqlengine.operators import row_by_row
 from sqlengine.operators.base import Operator
-from sqlengine.operators.interval_join import IntervalJoinOperator
-from sqlengine.operators.join import JoinOperator
-from sqlengine.operators.lookup_join import LookupJoinOperator
-from sqlengine.operators.temporal_join import TemporalJoinOperator
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.operators.joins import rows as join_rows
+from sqlengine.operators.joins.interval import IntervalJoinOperator
+from sqlengine.operators.joins.lookup import LookupJoinOperator
+from sqlengine.operators.joins.regular import JoinOperator
+from sqlengine.operators.joins.temporal import TemporalJoinOperator
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 from tests.operators.test_joins import LEFT, RIGHT, Source
 from tests.operators.test_timed_joins import LEFT as TIMED_LEFT
 from tests.operators.test_timed_joins import RIGHT as TIMED_RIGHT

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser.types import BOOLEAN, INT, STRING, Schema
-from planner.changelog import Changes
 from planner.logical import Join, JoinKind, LogicalPlan, Names
+from planner.logical.change_kinds import Changes
 from planner.scalar import Call, ColumnRef, Scalar
 from sqlengine.batch import Batch
-from sqlengine.executors.spark_worker import TaskContext
-from sqlengine.operators.join import JoinOperator
+from sqlengine.executors.spark.worker import TaskContext
+from sqlengine.operators.joins.regular import JoinOperator
 
 LEFT = Schema.of(id=INT, k=STRING, v=INT)
 RIGHT = Schema.of(rid=INT, rk=STRING, w=INT)
@@ -193,7 +193,7 @@ def test_a_join_is_that_of_the_rows_that_are_there(
     assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
     assert left_over(run(case, told, most, restart)) == case.result(left, right)
     with pytest.MonkeyPatch.context() as patch:  # as if these were too many pairs to be held at once
-        patch.setattr("sqlengine.operators.join_rows.MOST_PAIRS", 2)
+        patch.setattr("sqlengine.operators.joins.rows.MOST_PAIRS", 2)
         assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from parser.types import BOOLEAN, INT, STRING, Schema
-from planner.changelog import Changes
 from planner.logical import JoinKind, LookupJoin
+from planner.logical.change_kinds import Changes
 from planner.scalar import Call, ColumnRef
-from sqlengine.executors.spark_worker import TaskContext
-from sqlengine.operators.lookup_join import LookupJoinOperator
+from sqlengine.executors.spark.worker import TaskContext
+from sqlengine.operators.joins.lookup import LookupJoinOperator
 from tests.operators.test_joins import DELETE, INSERT, LEFT, RIGHT, UPDATE_AFTER, UPDATE_BEFORE, Change, Source, batches
 
 A, B, B2 = (1, "a", 1), (7, "a", 5), (7, "a", 6)

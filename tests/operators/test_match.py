@@ -18,10 +18,10 @@ from planner import bind
 from planner.catalog import Catalog, Table
 from planner.logical import AssignWatermark, LogicalPlan, MatchRecognize, Project, Scan
 from sqlengine.batch import Batch, from_pydict
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.base import Operator
-from sqlengine.operators.match import MatchOperator
+from sqlengine.operators.match.operator import MatchOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.watermark import WatermarkOperator
 from tests.operators.windows import Chain, end_of_input, rows

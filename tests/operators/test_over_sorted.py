@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser.types import BIGINT, INT, STRING, Schema
-from planner.changelog import Changes
 from planner.logical import Frame, Over, OverCall, SortKey
+from planner.logical.change_kinds import Changes
 from sqlengine.batch import Batch
-from sqlengine.executors.spark_worker import TaskContext
-from sqlengine.operators import over_runs
-from sqlengine.operators.over_sorted import OverSortedOperator
-from sqlengine.results import rows_of
+from sqlengine.executors.spark.worker import TaskContext
+from sqlengine.formats.results import rows_of
+from sqlengine.operators.over import runs as over_runs
+from sqlengine.operators.over.sorted import OverSortedOperator
 from tests.operators.test_joins import Source
 from tests.operators.touched import counted
 

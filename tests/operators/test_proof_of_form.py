@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from parser.types import STRING
 from sqlengine.batch import Batch
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.keys import BUCKETS, buckets_of
 from sqlengine.state.rocks_store import RocksStore

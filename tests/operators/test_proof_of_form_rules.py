@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from sqlengine.batch import Batch
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import MemoryStore
 from tests.operators.proof import feed

@@ -15,14 +15,14 @@ import pytest
 from parser import parse
 from planner import bind, optimize
 from planner.catalog import Catalog, Table
+from planner.graph.physical import PhysicalNode
 from planner.logical import LogicalPlan, Scan, Sink
-from planner.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
+from sqlengine.formats.results import rows_of
 from sqlengine.operators.base import Operator
-from sqlengine.operators.changelog import kinds_of
-from sqlengine.results import rows_of
+from sqlengine.operators.changelog.row_kinds import kinds_of
 from sqlengine.state.keys import BUCKETS, buckets_of
 from tests.operators.proof import SCHEMA, Chunk, feed, introductions
 from tests.operators.windows import Chain, end_of_input

@@ -25,7 +25,7 @@ from planner.logical import (
 )
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.executors.build_windows import window_operator
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.base import Operator
 from sqlengine.operators.watermark import WatermarkOperator

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser.types import BOOLEAN, INT, STRING, Schema, TimeAttribute, timestamp
-from planner.changelog import Changes
 from planner.logical import IntervalJoin, JoinKind, TemporalJoin
+from planner.logical.change_kinds import Changes
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators.base import Operator
-from sqlengine.operators.interval_join import IntervalJoinOperator
-from sqlengine.operators.temporal_join import TemporalJoinOperator
+from sqlengine.operators.joins.interval import IntervalJoinOperator
+from sqlengine.operators.joins.temporal import TemporalJoinOperator
 from tests.operators.test_joins import Source
 
 ROWTIME = timestamp(3).as_attribute(TimeAttribute.ROWTIME)
@@ -110,7 +110,7 @@ def test_batches_and_restarts_change_nothing(
     assert run(lambda: make(kind), rows, most) == single
     assert run(lambda: make(kind), rows, most, restart) == single
     with pytest.MonkeyPatch.context() as patch:  # as if these were too many pairs to be held at once
-        patch.setattr("sqlengine.operators.join_rows.MOST_PAIRS", 2)
+        patch.setattr("sqlengine.operators.joins.rows.MOST_PAIRS", 2)
         assert run(lambda: make(kind), rows, most) == single
 
 

@@ -10,11 +10,11 @@ import pytest
 from parser.types import BIGINT, STRING, Schema, timestamp
 from planner.logical import Tumble, WindowAssign
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, empty, from_pydict
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.watermark import NULL_ROWTIME, WatermarkOperator
-from sqlengine.operators.window_aggregate import WindowAggregateOperator
-from sqlengine.operators.window_assign import WindowAssignOperator
+from sqlengine.operators.windows.aggregate import WindowAggregateOperator
+from sqlengine.operators.windows.assign import WindowAssignOperator
 from tests.operators.windows import Chain, aggregate, delayed, end_of_input, operators_of, rows, tumbling
 
 SCHEMA = Schema.of(ts=timestamp(3), k=STRING)

@@ -6,7 +6,7 @@ import pytest
 
 from parser.types import INT, STRING, Schema
 from sqlengine.batch import from_pydict
-from sqlengine.connectors.memory_tables import Memory
+from sqlengine.connectors.memory.tables import Memory
 from tests.operators.running import Running
 
 TABLES = """

@@ -7,17 +7,17 @@ import pytest
 
 from parser.types import INT, STRING, Schema, timestamp
 from planner.catalog import Catalog
-from planner.merge import Graph, merge
+from planner.graph.merge import Graph, merge
 from planner.settings import MINI_BATCH
 from sqlengine.batch import RowKind, from_pydict
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.memory_tables import Memory
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.jobs.planning import JobText, plan_job
-from sqlengine.results import JsonValue, rows_of
 
 TABLES = """
 CREATE TABLE t (ts TIMESTAMP(3), k STRING, v INT, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)

@@ -13,13 +13,13 @@ from planner.catalog import Watermark
 from planner.logical import AggregateCall, AssignWatermark, LogicalPlan, Tumble, Values, WindowAggregate, WindowAssign
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
-from sqlengine.executors.spark_worker import TaskContext
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.expressions import evaluate
 from sqlengine.operators.base import ERROR_PORT, Operator
 from sqlengine.operators.watermark import WatermarkOperator
-from sqlengine.operators.window_aggregate import WindowAggregateOperator
-from sqlengine.operators.window_assign import WindowAssignOperator
-from udf.aggregates import bind_aggregate
+from sqlengine.operators.windows.aggregate import WindowAggregateOperator
+from sqlengine.operators.windows.assign import WindowAssignOperator
+from udf.aggregates.basic import bind_aggregate
 
 TUMBLE_FOLDER = Path(__file__).parent / "tumble"
 

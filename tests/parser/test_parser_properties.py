@@ -14,7 +14,7 @@ from parser import parse, parse_condition
 from parser.dialect import Flink, position_of
 from parser.errors import SqlError
 from parser.statements import Insert, Query, Statement
-from parser.writer import write
+from parser.writer.statements import write
 from tests.conformance.statements import atoms
 from tests.parser.bounds import bounded
 from tests.parser.cases import read

@@ -12,7 +12,7 @@ import pytest
 
 from parser import parse
 from parser.errors import SqlError
-from parser.writer import write
+from parser.writer.statements import write
 
 GOLDEN = Path(__file__).parent / "verdicts.jsonl"
 _QUERY = re.compile(r"\s*(SELECT|VALUES?|WITH|\(|TABLE)\b", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parser.datatypes import parse_type
+from parser.grammar.datatypes import parse_type
 from parser.type_forms import to_json_form, to_spark
 from tests.support import ROOT
 

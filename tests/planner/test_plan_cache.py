@@ -16,7 +16,7 @@ from planner.codec import Decoder, Encoder
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import JobState, Origin
 from sqlengine.jobs.plan_cache import PlanCache
 from sqlengine.jobs.planning import JobText, plan_job, with_objects

@@ -17,8 +17,8 @@ from parser import parse
 from parser.statements import Insert
 from planner import bind, optimize
 from planner.catalog import Catalog, Table, View
+from planner.graph.merge import Graph, merge
 from planner.logical import Sink
-from planner.merge import Graph, merge
 from rules.options import Options
 from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory

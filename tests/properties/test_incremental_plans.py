@@ -12,11 +12,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.chunked import Chunked
+from planner.graph.chunked import Chunked
+from planner.graph.merge import Graph, merge
+from planner.graph.physical import PhysicalNode, PhysicalPlan, lower
+from planner.graph.rule_sets import RulesPlan
 from planner.logical import Sink
-from planner.merge import Graph, merge
-from planner.physical import PhysicalNode, PhysicalPlan, lower
-from planner.rule_sets import RulesPlan
 from rules.options import Options
 from rules.ruleset import RuleSet
 from sqlengine.connectors.base import Environment

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from sqlengine.config import Config
-from sqlengine.durability import Checkpoints, Fsync
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
-from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import JobState, Origin
+from sqlengine.snapshots.savepoint_files import Savepoint
+from sqlengine.system.durability import Checkpoints, Fsync
 from tests.recovery import workload
 from tests.recovery.children import READY
 from tests.recovery.workload import Workload

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from sqlengine.durability import Checkpoints, Fsync
+from sqlengine.system.durability import Checkpoints, Fsync
 from tests.recovery import outcome
 from tests.recovery.children import Kill, run_in_child
 from tests.recovery.crew import Setting

@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from sqlengine.disk import Data, MachineDisk
 from sqlengine.state.store import CheckpointStore, Loaded, Position
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.state.table import Changes
+from sqlengine.system.disk import Data, MachineDisk
 from tests.recovery.points import MOMENTS, NAMES, point_of
 
 

@@ -13,16 +13,16 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.near import NearTransport
-from sqlengine.broker.wire import AnyRequest, Append, AppendAll, Join, Leave, Request, appends_of
+from sqlengine.broker.remote.near import NearTransport
+from sqlengine.broker.remote.wire import AnyRequest, Append, AppendAll, Join, Leave, Request, appends_of
+from sqlengine.cluster.control_follower import Following
+from sqlengine.cluster.instance import Instance
+from sqlengine.cluster.owned_subtasks import OwnedParts
+from sqlengine.cluster.subtask_stores import parts_folder
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.instances.following import Following
-from sqlengine.instances.instance import Instance
-from sqlengine.instances.owned import OwnedParts
 from sqlengine.machine import THIS
-from sqlengine.parts.stores import parts_folder
-from sqlengine.spawning import Work
 from sqlengine.state.stores import RocksStores
+from sqlengine.system.spawning import Work
 from tests.recovery.mortal import Doom, Fate, LastChange, MortalStores, die
 from tests.recovery.points import point_of_topic
 
@@ -122,7 +122,7 @@ class Lives:
 
 
 def run_instance(lives: Lives, dooms: Sequence[Doom], work: Work, number: int) -> None:
-    """An instance as `sqlengine.instances.process` runs it; the first ones have dooms."""
+    """An instance as `sqlengine.cluster.process` runs it; the first ones have dooms."""
     number = min(number, lives.most - 1)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())

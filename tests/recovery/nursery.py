@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NoReturn
 
-from sqlengine.parent import die_with_parent
-from sqlengine.spawning import Work
+from sqlengine.system.parent import die_with_parent
+from sqlengine.system.spawning import Work
 
 _MOST = 1 << 20
 Run = Callable[[Work, int], None]

@@ -12,7 +12,7 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.log import Origin
 from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import step

@@ -13,7 +13,7 @@ from sqlengine.jobs.log import JobState
 from sqlengine.operators.base import Output
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.union import UnionOperator
-from sqlengine.operators.window_aggregate import WindowAggregateOperator
+from sqlengine.operators.windows.aggregate import WindowAggregateOperator
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 from tests.support import eventually
 

@@ -12,7 +12,7 @@ import pytest
 from parser.errors import JobError, ServiceError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.changes import Request
+from sqlengine.engine.requests import Request
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.jobs.log import JobState, Origin

@@ -12,7 +12,7 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.config import Config
-from sqlengine.connectors import filesystem_reloaded
+from sqlengine.connectors.filesystem import reloaded as filesystem_reloaded
 from sqlengine.engine import Engine
 from sqlengine.machine import Machine
 from tests.engine.by_hand import die, step

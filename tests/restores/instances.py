@@ -12,18 +12,19 @@ from typing import Final
 import pytest
 
 from parser.errors import SqlError
-from planner.merge import Graph, merge
-from planner.physical import PhysicalPlan, lower
+from planner.graph.merge import Graph, merge
+from planner.graph.physical import PhysicalPlan, lower
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
-from sqlengine.connectors.memory_tables import Memory
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.registry import open_sink
-from sqlengine.executors import spark_keyed, spark_sources
-from sqlengine.executors.spark import SparkRunner
-from sqlengine.executors.spark_plan import CutPlan, cut_plan
-from sqlengine.executors.spark_runner import Outlet, planned
-from sqlengine.executors.spark_sources import DriverSources, Work, to_table
-from sqlengine.results import Row
+from sqlengine.executors.spark import keyed as spark_keyed
+from sqlengine.executors.spark import sources as spark_sources
+from sqlengine.executors.spark.plan import CutPlan, cut_plan
+from sqlengine.executors.spark.runner import SparkRunner
+from sqlengine.executors.spark.script_runner import Outlet, planned
+from sqlengine.executors.spark.sources import DriverSources, Work, to_table
+from sqlengine.formats.results import Row
 from tests.restores.lives import START, Outcome, Rows, Statement, files_in
 from tests.spark.staged import Staged
 

@@ -17,26 +17,26 @@ from typing import ClassVar
 import pytest
 
 from parser.errors import SqlError
+from planner.graph.merge import Graph, merge
 from planner.logical import LogicalPlan, Rank, Sink, Stateful
-from planner.merge import Graph, merge
 from planner.rewrite import transform
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.memory_tables import Memory
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.changes import GraphChange
-from sqlengine.executors.checkpoints import Checkpoints, Position
+from sqlengine.executors.dead_letters import LetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
+from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
-from sqlengine.executors.letters import LetterSink
 from sqlengine.executors.recovery import recovering, repeat, restore
 from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.formats.results import JsonValue, Row, rows_of
 from sqlengine.operators.base import Output
 from sqlengine.operators.watermark import WatermarkOperator
-from sqlengine.results import JsonValue, Row, rows_of
-from sqlengine.session import SCRIPT
+from sqlengine.session.session import SCRIPT
+from sqlengine.snapshots.checkpoints import Checkpoints, Position
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.store import CheckpointStore, MemoryStore

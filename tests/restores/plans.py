@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from parser.types import DataType, Root
-from planner.chunked import Chunked
+from planner.analysis.sums import own_name
+from planner.graph.chunked import Chunked
+from planner.graph.merge import Graph, merge
+from planner.graph.required_columns import required
 from planner.logical import (
     AssignWatermark,
     Constrain,
@@ -38,11 +41,8 @@ from planner.logical import (
     time_origin,
 )
 from planner.logical.windows import AggregateCall, EmittingAggregate
-from planner.merge import Graph, merge
-from planner.required import required
 from planner.scalar import is_deterministic
-from planner.sums import own_name
-from udf.aggregates import BUFFERED
+from udf.aggregates.basic import BUFFERED
 
 # Sums, counts and extremes of these are the same in any order; those of binary fractions are rounded at each step.
 _INEXACT = (Root.FLOAT, Root.DOUBLE)

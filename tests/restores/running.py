@@ -14,9 +14,9 @@ from parser.statements import Statement as Parsed
 from parser.types import Schema
 from planner.logical import Sink
 from sqlengine.batch import Batch
-from sqlengine.engine.fleet import scans
-from sqlengine.script import open_runner
-from sqlengine.session import EmbeddedRunner, Runner, Session
+from sqlengine.engine.graph_manager import scans
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import EmbeddedRunner, Runner, Session
 from tests.pages import Report
 from tests.restores.instances import in_instances
 from tests.restores.lives import Outcome, Statement, Way, World, live

@@ -24,12 +24,12 @@ from rules.like import parse_like
 from rules.options import Options
 from rules.ruleset import RuleSet
 from tests.rules import naive
-from udf.java_regex import translate
-from udf.network import cidr_contains
-from udf.regexps import regexp_matches
+from udf.java.regex import translate
 from udf.registry import KernelContext
-from udf.strings import lower, upper
-from udf.trimming import ltrim, rtrim, trim
+from udf.text.network import cidr_contains
+from udf.text.regexps import regexp_matches
+from udf.text.strings import lower, upper
+from udf.text.trimming import ltrim, rtrim, trim
 from udf.vector import Vector
 
 S = Variable("s")

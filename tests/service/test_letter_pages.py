@@ -13,7 +13,7 @@ import pytest
 from sqlengine.broker.base import Records
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.engine.dead_letters import Letter, Letters, Wanted
-from sqlengine.executors.letters import DEAD_LETTERS, encode_owner
+from sqlengine.executors.dead_letters import DEAD_LETTERS, encode_owner
 
 TABLES = ("c.d.events", "c.d.others")
 COUNT = 12_000

@@ -12,8 +12,8 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, DataFolderLocked, Fenced, TooFast
-from sqlengine.broker.quota import Rates
-from sqlengine.broker.remote import RemoteBroker, connect
+from sqlengine.broker.remote.client import RemoteBroker, connect
+from sqlengine.broker.storage.quota import Rates
 from sqlengine.client import Client, Refused
 from sqlengine.config import Config
 from sqlengine.service import Service
@@ -23,7 +23,7 @@ from tests.support import PATIENCE_S, ROOT, eventually
 # Joins a group, reads all that its shards hold, commits, and says what it read.
 MEMBER = """
 import json, sys
-from sqlengine.broker.remote import connect
+from sqlengine.broker.remote.client import connect
 
 server, name = sys.argv[1:]
 broker = connect(server)

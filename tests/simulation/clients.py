@@ -12,11 +12,11 @@ from typing import Literal, Protocol
 
 from parser.errors import ServiceError, SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.engine.changes import Outcome, Request
 from sqlengine.engine.engine import Engine
-from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.log import JobState, Origin
 from sqlengine.jobs.planning import JobText
+from sqlengine.snapshots.savepoint_files import Savepoint
 from tests.simulation.network import Network
 from tests.simulation.node import Node
 from tests.simulation.world import World

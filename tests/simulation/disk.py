@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sqlengine.disk import Data
+from sqlengine.system.disk import Data
 from tests.simulation.files import File, Folder, Names, Node, copied, write
 from tests.simulation.world import Death, World
 

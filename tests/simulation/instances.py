@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parser.errors import ServiceError
-from sqlengine.broker.answering import answer
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.wire import Append, AppendAll, Heartbeat, Join, Leave, Request, Served, Trim, appends_of
+from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.wire import Append, AppendAll, Heartbeat, Join, Leave, Request, Served, Trim, appends_of
+from sqlengine.cluster.instance import Instance
+from sqlengine.cluster.subtask import Part
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
-from sqlengine.instances.instance import Instance
 from sqlengine.machine import Machine
-from sqlengine.memory import Usage
-from sqlengine.parts.part import Part
-from sqlengine.spawning import Work
+from sqlengine.system.memory import Usage
+from sqlengine.system.spawning import Work
 from tests.simulation.planner import RememberingPlanner
 from tests.simulation.stores import Shelf, SimulatedStores
 from tests.simulation.threads import SimulatedThreads

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from parser.errors import ServiceError
-from sqlengine.broker.wire import Served
+from sqlengine.broker.remote.wire import Served
+from sqlengine.cluster.distributed_graph import DividedGraph
 from sqlengine.config import Config
 from sqlengine.engine.engine import Engine
-from sqlengine.engine.fleet import SHARED
+from sqlengine.engine.graph_manager import SHARED
 from sqlengine.functions.pool import POOL
-from sqlengine.instances.leader import DividedGraph
 from sqlengine.machine import Machine
-from sqlengine.spawning import Door, Process, Work
+from sqlengine.system.spawning import Door, Process, Work
 from tests.simulation.database import SimulatedDatabase
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.instances import SimulatedDoor, SimulatedProcess

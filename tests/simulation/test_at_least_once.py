@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.config import Config
-from sqlengine.durability import Delivery
+from sqlengine.system.durability import Delivery
 from tests.simulation import workload
 from tests.simulation.checks import check_none_lost, rows_by_job
 from tests.simulation.life import Life, make

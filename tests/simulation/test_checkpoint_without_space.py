@@ -8,7 +8,7 @@ import pytest
 
 from parser.errors import ServiceError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.executors.checkpoints import Checkpoints, Position
+from sqlengine.snapshots.checkpoints import Checkpoints, Position
 from sqlengine.state.topic_store import TopicStores
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.threads import SimulatedThreads

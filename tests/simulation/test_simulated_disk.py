@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlengine.disk import MACHINE, Disk
+from sqlengine.system.disk import MACHINE, Disk
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.world import World
 

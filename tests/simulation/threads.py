@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
-from sqlengine.threads import Turning, Work
+from sqlengine.system.threads import Turning, Work
 from tests.simulation.world import Death, World
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parser.errors import ServiceError
-from sqlengine.executors.spark_session import require_spark, spark_session
+from sqlengine.executors.spark.session import require_spark, spark_session
 
 
 @pytest.fixture(scope="session")

@@ -14,22 +14,22 @@ from parser import parse
 from parser.types import Schema
 from planner import bind, optimize
 from planner.catalog import Catalog, Table
+from planner.graph.merge import Graph, merge
+from planner.graph.physical import PhysicalPlan, lower
+from planner.graph.two_phases import in_two_phases
 from planner.logical import Scan, Sink
-from planner.merge import Graph, merge
-from planner.physical import PhysicalPlan, lower
 from planner.settings import AGG_PHASES, configured
-from planner.two_phases import in_two_phases
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.connectors.registry import delivered
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.spark_plan import cut_plan
-from sqlengine.executors.spark_runner import planned
-from sqlengine.executors.spark_sources import Work
-from sqlengine.executors.spark_worker import SparkPlan
+from sqlengine.executors.spark.plan import cut_plan
+from sqlengine.executors.spark.script_runner import planned
+from sqlengine.executors.spark.sources import Work
+from sqlengine.executors.spark.worker import SparkPlan
 from sqlengine.executors.wire import encode_batch
+from sqlengine.formats.results import rows_of
 from sqlengine.operators.scan import raw_schema
-from sqlengine.results import rows_of
 from tests.operators.proof import Chunk, feed, to_lines
 
 _TABLE = """CREATE TABLE {0} (ts TIMESTAMP(3), k STRING, i INT, m DECIMAL(10, 2), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)

@@ -13,9 +13,9 @@ from parser.script import substitute
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.results import rows_of
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.formats.results import rows_of
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlengine.executors.spark_worker import FRAME
+from sqlengine.executors.spark.worker import FRAME
 
 Map = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from sqlengine.batch import Batch
-from sqlengine.executors import spark_runner
-from sqlengine.executors.spark_runner import ScriptRunner, script_runner
-from sqlengine.executors.spark_session import OwnSpark, Spark
-from sqlengine.results import rows_of
-from sqlengine.session import Session
+from sqlengine.executors.spark import script_runner as spark_runner
+from sqlengine.executors.spark.script_runner import ScriptRunner, script_runner
+from sqlengine.executors.spark.session import OwnSpark, Spark
+from sqlengine.formats.results import rows_of
+from sqlengine.session.session import Session
 from tests.spark.scripting import Collected
 from tests.spark.staged import Staged
 

@@ -13,13 +13,13 @@ import pytest
 
 from parser.errors import ServiceError
 from parser.types import BIGINT, STRING, Schema
-from planner.physical import Edge, PhysicalNode
+from planner.graph.physical import Edge, PhysicalNode
 from sqlengine.batch import NO_OFFSET, Batch, from_pydict
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.spark import SparkRunner, read_segments
-from sqlengine.executors.spark_fragment import Fragment, FragmentOperator
-from sqlengine.executors.spark_lines import LineStage
-from sqlengine.executors.spark_worker import Exchange, SparkPlan, buckets_in
+from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
+from sqlengine.executors.spark.lines import LineStage
+from sqlengine.executors.spark.runner import SparkRunner, read_segments
+from sqlengine.executors.spark.worker import Exchange, SparkPlan, buckets_in
 from sqlengine.executors.wire import StateFile, decode_batch, decode_state, encode_batch, encode_state, is_whole
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.state.keys import BUCKETS

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from sqlengine.batch import Batch
-from sqlengine.executors import spark_keyed
-from sqlengine.executors.spark import SparkRunner
-from sqlengine.executors.spark_plan import cut_plan
-from sqlengine.executors.spark_sources import to_table
+from sqlengine.executors.spark import keyed as spark_keyed
+from sqlengine.executors.spark.plan import cut_plan
+from sqlengine.executors.spark.runner import SparkRunner
+from sqlengine.executors.spark.sources import to_table
 from sqlengine.executors.wire import encode_batch
 from tests.spark.feeding import Told, fed, in_one_process, spark_plan, works
 from tests.spark.staged import Staged

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.executors.spark_runner import script_runner
-from sqlengine.script import script_library
-from sqlengine.session import Session
+from sqlengine.executors.spark.script_runner import script_runner
+from sqlengine.session.environment import script_library
+from sqlengine.session.session import Session
 from tests.spark.scripting import Collected
 from tests.spark.staged import Staged
 

@@ -17,9 +17,9 @@ from parser.errors import SqlError
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.cli import cli
-from sqlengine.executors import spark_sources
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.executors.spark import sources as spark_sources
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 from tests.spark.scripting import Outcome, run, write_data
 from tests.sql.golden import DATA, FOLDER
 from tests.support import PATIENCE_S, ROOT

@@ -29,9 +29,9 @@ from parser.errors import SqlError, render
 from parser.script import Piece, split, substitute
 from parser.types import Schema
 from sqlengine.batch import Batch
-from sqlengine.results import rows_of, schema_event
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.formats.results import rows_of, schema_event
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 
 FLINK = "2.3.0"
 FOLDER = Path(__file__).parent

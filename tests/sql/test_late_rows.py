@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlengine.output import EventOutput
-from sqlengine.script import open_runner
-from sqlengine.session import Session
+from sqlengine.session.environment import open_runner
+from sqlengine.session.output import EventOutput
+from sqlengine.session.session import Session
 
 TABLES = """
 CREATE TABLE e (id INT, ts TIMESTAMP(3), k STRING, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from planner.catalog import Catalog
-from planner.merge import Graph, merge
-from planner.physical import lower
-from planner.rule_sets import RulesPlan
-from planner.takeover import name_of
+from planner.graph.merge import Graph, merge
+from planner.graph.physical import lower
+from planner.graph.rule_sets import RulesPlan
+from planner.graph.takeover import name_of
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.checkpoints import LAYOUT
-from sqlengine.executors.layouts import layouts_of
 from sqlengine.jobs.planning import JobText, plan_job
+from sqlengine.snapshots.checkpoints import LAYOUT
+from sqlengine.snapshots.layouts import layouts_of
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "layouts.txt"
@@ -45,7 +45,7 @@ def test_another_layout_has_another_number(request: pytest.FixtureRequest) -> No
         (number, *blocks), (before, *held) = found.split("\n\n"), recorded.split("\n\n")
         known = {block.split("\n", 1)[0]: block.strip() for block in held}
         changed = [b for b in blocks if known.get(b.split("\n", 1)[0], b.strip()) != b.strip()]
-        assert number != before or not changed, f"raise LAYOUT (sqlengine/executors/checkpoints.py) first: {changed}"
+        assert number != before or not changed, f"raise LAYOUT (sqlengine/snapshots/checkpoints.py) first: {changed}"
         RECORDED.write_text(found)
         return
-    assert found == recorded, "raise LAYOUT (sqlengine/executors/checkpoints.py), then record with --update"
+    assert found == recorded, "raise LAYOUT (sqlengine/snapshots/checkpoints.py), then record with --update"

@@ -12,7 +12,7 @@ import pytest
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import Wanted
-from sqlengine.executors.savepoint_files import Savepoint
+from sqlengine.snapshots.savepoint_files import Savepoint
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, rows, step
 
 RECORDED = Path(__file__).with_name("recorded.tar.gz")

@@ -20,14 +20,14 @@ from parser import parse, parse_condition
 from parser.errors import SqlError
 from parser.statements import CreateTable
 from parser.types import STRING, Column, DataType, Root, Schema
-from planner.binder.scalars import bind_scalar
+from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.catalog import Catalog
 from planner.scalar import ColumnRef
 from sqlengine.batch import Batch
 from sqlengine.expressions import evaluate
-from udf.cast import convert
-from udf.parsing import parse_date, parse_time, parse_timestamp
+from udf.casts.cast import convert
+from udf.casts.parsing import parse_date, parse_time, parse_timestamp
 
 FOLDER = Path(__file__).parent / "goldens"
 

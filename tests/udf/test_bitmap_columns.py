@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser.types import BITMAP, INT, array
-from udf.bitmaps import read_bitmap
+from udf.numbers.bitmaps import read_bitmap
 from udf.registry import KernelContext, bind, call
 from udf.vector import Vector
 

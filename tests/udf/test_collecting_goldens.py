@@ -13,17 +13,17 @@ import pytest
 from parser import parse_condition
 from parser.errors import PlanError
 from parser.types import Root
-from planner.binder.aggregate_calls import aggregate_argument
+from planner.binder.queries.aggregate_calls import aggregate_argument
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.catalog import Catalog
 from planner.scalar import ColumnRef
 from sqlengine.batch import Batch
 from sqlengine.expressions import evaluate
-from sqlengine.results import column_to_json
+from sqlengine.formats.results import column_to_json
 from sqlengine.state.columns import to_arrow, to_numpy
 from tests.udf.golden import FOLDER, read_table
-from udf.accumulators import Accumulator, empty_accumulator
-from udf.aggregates import Aggregate, bind_aggregate
+from udf.aggregates.accumulators import Accumulator, empty_accumulator
+from udf.aggregates.basic import Aggregate, bind_aggregate
 
 CALLS = json.loads((FOLDER / "collecting.json").read_text())["calls"]
 TABLE = read_table()

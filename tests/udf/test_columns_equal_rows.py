@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser.datatypes import parse_type
+from parser.grammar.datatypes import parse_type
 from parser.types import BIGINT, DOUBLE, INT, STRING, DataType
 from udf import registry
-from udf.cast import convert
-from udf.datetime_patterns import write
-from udf.json_path import parse_path
-from udf.json_reading import DOUBTFUL, NOTHING, found_at
-from udf.json_text import BadPath, NotFound, NotJson, read_json
+from udf.casts.cast import convert
+from udf.casts.texts import float_text
+from udf.json.path import parse_path
+from udf.json.reading import DOUBTFUL, NOTHING, found_at
+from udf.json.text import BadPath, NotFound, NotJson, read_json
 from udf.registry import KernelContext
-from udf.texts import float_text
+from udf.time.patterns import write
 from udf.vector import Vector
 
 EXACT = Context(prec=90)

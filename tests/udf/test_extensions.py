@@ -10,7 +10,7 @@ import pytest
 from parser import parse_condition
 from parser.errors import PlanError
 from parser.types import BIGINT, INT, STRING, DataType, Schema
-from planner.binder.scalars import bind_scalar
+from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.catalog import Catalog
 from planner.scalar import ColumnRef

@@ -10,13 +10,13 @@ import pytest
 
 from parser import parse_condition
 from parser.types import INT, DataType, Root, Schema, TimeAttribute, timestamp
-from planner.binder.scalars import bind_scalar
+from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope
 from planner.catalog import Catalog
 from planner.scalar import ColumnRef
 from sqlengine.batch import Batch
 from sqlengine.expressions import evaluate
-from sqlengine.results import column_to_json
+from sqlengine.formats.results import column_to_json
 from udf.reference import Entry, Example, aggregate_entries, entries, entry_named, page
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"

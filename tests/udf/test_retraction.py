@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from parser.errors import PlanError
 from parser.types import BITMAP, DOUBLE, INT, STRING, DataType, array, decimal, row, timestamp
 from sqlengine.state.columns import to_arrow, to_numpy
-from udf.accumulators import Accumulator, empty_accumulator
-from udf.aggregates import Aggregate, bind_aggregate
-from udf.plain import from_plain, plain_type
+from udf.aggregates.accumulators import Accumulator, empty_accumulator
+from udf.aggregates.basic import Aggregate, bind_aggregate
+from udf.time.plain import from_plain, plain_type
 from udf.vector import Vector
 
 PAIR, ITEMS = row(("f0", "f1"), (STRING, STRING)), array(INT)

@@ -12,8 +12,8 @@ import pytest
 
 from sqlengine.batch import Batch
 from tests.udf.golden import FOLDER, expected, ours, plain, read_goldens, read_table, table_ddl, wanted
-from udf.accumulators import empty_accumulator
-from udf.aggregates import bind_aggregate
+from udf.aggregates.accumulators import empty_accumulator
+from udf.aggregates.basic import bind_aggregate
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from parser.errors import PlanError
 from parser.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, DataType, decimal, timestamp
 from udf import registry
-from udf.accumulators import empty_accumulator
-from udf.aggregates import bind_aggregate
-from udf.java_regex import translate
-from udf.like import match_like, parse_like
+from udf.aggregates.accumulators import empty_accumulator
+from udf.aggregates.basic import bind_aggregate
+from udf.java.regex import translate
+from udf.numbers.rounding import _round_fast, _round_float
 from udf.registry import KernelContext, bind, call, lookup, names, suggest
-from udf.rounding import _round_fast, _round_float
+from udf.text.like import match_like, parse_like
 from udf.vector import Errors, Vector
 
 N10 = decimal(10, 2)

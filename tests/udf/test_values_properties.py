@@ -32,9 +32,9 @@ from parser.types import (
 )
 from sqlengine.state.keys import encode
 from sqlengine.state.table import KeyedTable
-from udf.cast import convert
-from udf.plain import as_plain, from_plain, plain_type
+from udf.casts.cast import convert
 from udf.registry import KernelContext, bind, call
+from udf.time.plain import as_plain, from_plain, plain_type
 from udf.vector import Errors, Vector
 
 TEXT = st.text(st.sampled_from("ab1 é😀-."), max_size=5)

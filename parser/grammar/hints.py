@@ -1,0 +1,59 @@
+"""Hints: /*+ NAME(arguments), … */."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from parser.grammar.cursor import mark
+
+if TYPE_CHECKING:
+    from parser.grammar.expressions import Expressions
+
+
+def hint(cursor: Expressions) -> exp.Hint | None:
+    """The hints that begin here: calls, whose arguments are EQs of an option, names, or literals."""
+    if cursor.token.word != "/*+":
+        return None
+    first = cursor.advance()
+    hints = cursor.list_of(lambda: _hint(cursor))
+    last = cursor.expect("*/")
+    return mark(exp.Hint(expressions=hints), first, last)
+
+
+def _hint(cursor: Expressions) -> exp.Expression:
+    name = cursor.name("the name of a hint")
+    arguments: list[exp.Expression] = []
+    if cursor.at("("):
+        empty = cursor.take("(", ")")
+        arguments = [] if empty else cursor.wrapped(lambda: _argument(cursor))
+    return mark(exp.Anonymous(this=name.text.upper(), expressions=arguments), name, cursor.previous)
+
+
+def _argument(cursor: Expressions) -> exp.Expression:
+    """'key' = 'value', key = 'value', a name, or a literal."""
+    token = cursor.token
+    if token.is_name:
+        value: exp.Expression = cursor.identifier("a name")
+    elif token.token_type is TokenType.STRING:
+        value = mark(exp.Literal(this=cursor.string("a value"), is_string=True), token)
+    else:
+        return _number(cursor)
+    if not cursor.take("="):
+        return value
+    right = cursor.token
+    setting = mark(exp.Literal(this=cursor.string("the value of an option"), is_string=True), right)
+    return mark(exp.EQ(this=value, expression=setting), token, right)
+
+
+def _number(cursor: Expressions) -> exp.Expression:
+    sign = cursor.token
+    negative = cursor.take_any("-", "+") == "-"
+    token = cursor.token
+    if token.token_type is not TokenType.NUMBER:
+        raise cursor.unexpected("expected an option, a name, a string or a number")
+    cursor.advance()
+    number = mark(exp.Literal(this=token.text, is_string=False), token)
+    return mark(exp.Neg(this=number), sign, token) if negative else number

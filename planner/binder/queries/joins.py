@@ -1,0 +1,214 @@
+"""Joins: what ON, USING and NATURAL say, and the columns that are in reach behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from planner.analysis.top_n import with_ranks
+from planner.analysis.window_columns import made
+from planner.binder import pool
+from planner.binder.expressions import literals
+from planner.binder.expressions.calls import function_call
+from planner.binder.expressions.scalars import bind_condition
+from planner.binder.queries import temporal_joins as temporals
+from planner.binder.scope import Context, Field, Outer, Place, Scope, distinct_names
+from planner.binder.subqueries import domains
+from planner.binder.subqueries import join_conditions as join_subqueries
+from planner.binder.subqueries.decorrelate import outward, pulled
+from planner.binder.subqueries.expressions import BindQuery
+from planner.logical import GroupAggregate, Join, JoinKind, LogicalPlan, Project, parts_of
+from planner.rewrite import conjunction, references, substitute
+from planner.scalar import ColumnRef, Literal, Scalar
+
+# A plan, and the columns of it that can be named.
+Relation = tuple[LogicalPlan, Scope]
+BindRelation = Callable[[exp.Expression, Context], Relation]
+
+
+class Binders(NamedTuple):
+    """How what stands in FROM, and how queries are bound."""
+
+    relation: BindRelation
+    query: BindQuery
+
+
+TRUE = literals.boolean(True)
+
+
+def join(left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: Mapping[str, int]) -> Relation:
+    """`left` joined to what `node` names. `ttls`: how long rows of relations are kept, in ms."""
+    _check(node)
+    right, moved, absent = _right(left, node, context, bind.relation)
+    kind = JoinKind(node.args.get("side") or "INNER")
+    both = Scope((*left[1].fields, *right[1].fields))
+    shared = _shared(node, left[1], right[1])
+    plain, asking = join_subqueries.parts(node.args["on"]) if node.args.get("on") is not None else ([], [])
+    place = Place(context, both, "ON")
+    parts = [*moved, *(function_call("=", pair, node) for pair in shared.values())]
+    parts += [c for p in plain for c in parts_of(bind_condition(p, place))]
+    plans = left[0], right[0]
+    if asking and kind is not JoinKind.INNER:
+        beside = join_subqueries.Beside.of(left[1], right[1], context, bind.query)
+        parts += beside.conditions(asking, place)
+        plans = beside.joined(*plans)
+    plan = _joined(plans, kind, conjunction(parts) if parts else TRUE, node, (left[1], context))
+    if isinstance(plan, Join):
+        plan = replace(plan, ttls_ms=(_ttl(left[1], ttls), _ttl(right[1], ttls)))
+    if asking:
+        plan = join_subqueries.filtered(plan, both, asking if kind is JoinKind.INNER else [], context, bind.query)
+        plan = join_subqueries.only(plan, (*left[0].schema.names, *right[0].schema.names))
+    if absent and kind is JoinKind.LEFT and not asking and all(p == TRUE for p in parts[len(moved) :]):
+        plan = _with_absent(plan, *absent, node)
+    return _merged(plan, kind, (left[1], right[1]), shared, node) if shared else (plan, typed(both, plan))
+
+
+def _joined(
+    plans: tuple[LogicalPlan, LogicalPlan],
+    kind: JoinKind,
+    condition: Scalar,
+    node: exp.Join,
+    left: tuple[Scope, Context],
+) -> LogicalPlan:
+    time = temporals.version_of(node)
+    if not left[1].batch:  # ranks within windows only come
+        plans = _ranked(plans[0]), _ranked(plans[1])
+    return made(*plans, kind, condition) if time is None else temporals.made(*plans, kind, condition, time, *left)
+
+
+def _ranked(plan: LogicalPlan) -> LogicalPlan:
+    return with_ranks(plan) if plan.changes else plan
+
+
+def _check(node: exp.Join) -> None:
+    """PlanError where a condition stands behind a join that has none."""
+    conditions = [node.args[k] for k in ("on", "using") if node.args.get(k)]
+    word = node.args.get("method") or (node.args.get("kind") == "CROSS" and "CROSS")
+    if conditions and word in ("NATURAL", "CROSS"):
+        hint = "leave out the condition, or write JOIN … ON"
+        raise PlanError(f"{word} JOIN takes no condition", hint=hint, position=position_of(node))
+
+
+class _Right(NamedTuple):
+    """What is joined, and conditions that stood within it. `absent`: a column of it, and its value where there is no row."""
+
+    relation: Relation
+    moved: list[Scalar]
+    absent: tuple[str, Scalar] | None = None
+
+
+def _with_absent(plan: LogicalPlan, name: str, value: Scalar, node: exp.Expression) -> Project:
+    """As in Flink the column's type has NULL all the same."""
+    found = function_call("COALESCE", (pool.column(name, plan.schema.type(name)), value), node)
+    items = dict(references(plan.schema, plan.schema.names))
+    return Project(plan, tuple({**items, name: replace(found, type=found.type.with_nullable(True))}.items()))
+
+
+def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelation) -> _Right:
+    named = node.this
+    if isinstance(named, exp.Lateral) and isinstance(named.this, exp.Subquery):
+        return _lateral(left, named, context, relation)
+    if temporals.version_of(node) is not None:
+        named = named.copy()
+        named.set("version", None)
+    return _Right(apart(relation(named, context), left[0]), [])
+
+
+def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
+    """That of the only relation of a side; None where nothing is said."""
+    names = {f.relation[-1] for f in scope.fields if f.relation}
+    return ttls.get(names.pop()) if len(names) == 1 else None
+
+
+def _lateral(left: Relation, node: exp.Lateral, context: Context, relation: BindRelation) -> _Right:
+    """LATERAL (SELECT …): the query without what it says of the rows on its left, and that as conditions."""
+    named = exp.Subquery(this=node.this.this, alias=node.args.get("alias"))
+    plan, scope = relation(named, replace(context, outer=Outer(left[1], context.outer)))
+    conditions: Sequence[Scalar]
+    try:
+        below, conditions = pulled(plan, node, repeats=False)
+    except UnsupportedError:
+        found, _, conditions = domains.over_domain(plan, (), node)
+        below = domains.within(found, left[0], lambda e: e)
+    right, scope = apart((below, scope), left[0])
+    names = dict(zip(below.schema.names, right.schema.names, strict=True))
+    absent = _of_no_rows(plan)
+    known = None if absent is None else (names[plan.schema.names[0]], absent)
+    return _Right((right, scope), [outward(c, names) for c in conditions], known)
+
+
+def _of_no_rows(plan: LogicalPlan) -> Scalar | None:
+    """What a query that only counts gives for no rows. None for all others: as in Flink they give no row there, also where
+    they count and compute something else besides."""
+    if not isinstance(plan, Project) or len(plan.items) != 1 or not isinstance(plan.input, GroupAggregate):
+        return None
+    value, group = plan.items[0][1], plan.input
+    if group.keys or len(group.aggregates) != 1 or value.type.nullable:
+        return None
+    call = group.aggregates[0]
+    return substitute(value, {call.name: Literal(0, call.type)}) if call.function.startswith("COUNT") else None
+
+
+def apart(relation: Relation, other: LogicalPlan) -> Relation:
+    """The relation with none of the names of `other` in its plan."""
+    plan, scope = relation
+    names = plan.schema.names
+    fresh = distinct_names(names, other.schema.names)
+    if fresh == names:
+        return relation
+    renamed = dict(zip(names, fresh, strict=True))
+    items = ((new, pool.column(old, plan.schema.type(old))) for old, new in renamed.items())
+    fields = (replace(f, column=pool.column(renamed[f.column.name], f.column.type)) for f in scope.fields)
+    return Project(plan, tuple(items)), Scope(tuple(fields))
+
+
+def typed(scope: Scope, plan: LogicalPlan) -> Scope:
+    """The same columns with the types that they have in `plan`."""
+    kinds = {c.name: c.type for c in plan.schema}
+    return Scope(tuple(replace(f, column=pool.column(f.column.name, kinds[f.column.name])) for f in scope.fields))
+
+
+def _shared(node: exp.Join, left: Scope, right: Scope) -> dict[str, tuple[ColumnRef, ColumnRef]]:
+    """The columns by which USING or NATURAL joins, by their names."""
+    if node.args.get("using"):
+        names = [c.name for c in node.args["using"]]
+    elif node.args.get("method") == "NATURAL":
+        known = {f.name for f in right.named}
+        names = list(dict.fromkeys(f.name for f in left.named if f.name in known))
+    else:
+        return {}
+    return {name: (left.resolve(name, (), node), right.resolve(name, (), node)) for name in names}
+
+
+def _of_right(kind: JoinKind, left: ColumnRef, right: ColumnRef) -> bool:
+    """Whether a shared column is that of the right side: where the left one may be NULL without a match, or, as both are
+    equal, where its type says more."""
+    return kind is JoinKind.RIGHT or (kind is JoinKind.INNER and left.type.nullable and not right.type.nullable)
+
+
+def _merged(
+    plan: LogicalPlan,
+    kind: JoinKind,
+    scopes: tuple[Scope, Scope],
+    shared: dict[str, tuple[ColumnRef, ColumnRef]],
+    node: exp.Join,
+) -> Relation:
+    """The shared columns come first, and once; with the name of a relation those of each side are there, too."""
+    both = typed(Scope(tuple(f for s in scopes for f in s.fields)), plan)
+    sides = {name: tuple(pool.column(c.name, plan.schema.type(c.name)) for c in pair) for name, pair in shared.items()}
+    if kind is JoinKind.FULL or any(not a.type.same_as(b.type) for a, b in sides.values()):
+        fresh = dict(zip(sides, distinct_names(sides, plan.schema.names), strict=True))
+        values = {name: function_call("COALESCE", pair, node) for name, pair in sides.items()}
+        items = (*references(plan.schema, plan.schema.names), *((fresh[name], v) for name, v in values.items()))
+        plan = Project(plan, items)
+        common = {name: pool.column(fresh[name], values[name].type) for name in sides}
+    else:
+        common = {name: right if _of_right(kind, left, right) else left for name, (left, right) in sides.items()}
+    hidden = {c.name for pair in sides.values() for c in pair}
+    rest = (replace(f, merged=f.merged or f.column.name in hidden) for f in both.fields)
+    return plan, Scope((*(Field((), name, column) for name, column in common.items()), *rest))

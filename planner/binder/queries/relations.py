@@ -1,0 +1,382 @@
+"""Queries and what stands in FROM, as plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnknownObject
+from parser.types import Column, DataType, Schema
+from planner.binder import pool, refusals
+from planner.binder.expressions.casts import implicit_cast
+from planner.binder.expressions.scalars import as_column, as_condition, bind_scalar
+from planner.binder.queries import interval_joins as intervals
+from planner.binder.queries import join_hints, joins, laterals, ordering, select_items, set_operations
+from planner.binder.queries.aggregate_calls import is_aggregated
+from planner.binder.queries.changelog_functions import bind_changelog_function, is_changelog_function
+from planner.binder.queries.sources import query_of_table, resalted
+from planner.binder.queries.table_hints import hinted
+from planner.binder.scope import Context, Field, Place, Query, Scope, UnknownColumn, did_you_mean, distinct_names
+from planner.binder.subqueries.expressions import Subqueries
+from planner.binder.windows import aggregates
+from planner.binder.windows import groups as window_groups
+from planner.binder.windows import table_functions as windows
+from planner.binder.windows.over import OverCalls, with_aliases
+from planner.binder.windows.patterns import bind_match
+from planner.catalog import Table, View
+from planner.logical import Filter, LogicalPlan, Project, SetOperation, Union, Values
+from planner.scalar import ColumnRef, Scalar
+from udf.casts.coercion import common_type
+
+# Stands for the missing FROM of a SELECT that is one row of constants.
+_NOTHING = Values(((),), Schema(()))
+
+
+def bind_query(node: exp.Expression, context: Context) -> Query:
+    """Any query: SELECT, VALUES, UNION ALL, one in parentheses, with common tables before it."""
+    context = _common_tables(node, context)
+    refusals.check_clauses(node)
+    query = _bound(node, context)
+    if isinstance(node, exp.Select) or not ordering.is_ordered(node):
+        return query
+    ordered = ordering.Ordering(
+        node, query.names, _columns(query), batch=context.batch, inside=context.inside, kept=context.of_view
+    )
+    place = Place(context, query.scope(()), "ORDER BY")
+    ordered.bind(lambda item: bind_scalar(item, place))
+    return ordered.applied(_with_hidden(query, ordered, context))
+
+
+def _bound(node: exp.Expression, context: Context) -> Query:
+    """A query without what stands behind it; that of a SELECT may name what it does not give."""
+    match node:
+        case exp.Select():
+            return _select(node, context)
+        case exp.Values():
+            return _values(node, context)
+        case exp.Union():
+            query = _union(node, context)
+            return _distinct(query, context) if node.args.get("distinct") else query
+        case exp.SetOperation():
+            return _set_operation(node, context)
+        case exp.Subquery():
+            return bind_query(node.this, context)
+    raise refusals.of_expression(node)
+
+
+def _common_tables(node: exp.Expression, context: Context) -> Context:
+    with_ = node.args.get("with_")
+    if with_ is None:
+        return context
+    for cte in with_.expressions:
+        if with_.args.get("recursive"):
+            refusals.check_recursion(cte)
+        query = renamed(bind_query(cte.this, context.within()), _alias_columns(cte), cte)
+        twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
+        if twice is not None:
+            hint = "give each column its own name with AS, or name them behind the table: w (a, b) AS (…)"
+            message = f"common table '{cte.alias}' has two columns '{twice}'"
+            raise PlanError(message, hint=hint, position=position_of(cte))
+        context = context.with_ctes({cte.alias: query})
+    return context
+
+
+def _alias_columns(node: exp.Expression) -> list[str]:
+    alias = node.args.get("alias")
+    return [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+
+
+def renamed(query: Query, names: Sequence[str], node: exp.Expression) -> Query:
+    """The query with `names` for its columns (none: as it is)."""
+    if not names:
+        return query
+    if len(names) != len(query.names):
+        raise _wrong_count(names, query.names, node)
+    return replace(query, names=tuple(names))
+
+
+def _wrong_count(names: Sequence[str], columns: Sequence[str], node: exp.Expression) -> PlanError:
+    return PlanError(
+        f"{len(names)} column names are given for {len(columns)} columns",
+        detail=f"the columns are {', '.join(columns)}",
+        position=position_of(node),
+    )
+
+
+def _union(node: exp.Union, context: Context) -> Query:
+    branches: list[Query] = []
+    operands: list[exp.Expression] = [node]
+    while operands:
+        current = operands.pop()
+        plain = current is node or not current.args.get("with_")  # those of `node` are in the context
+        alike = isinstance(current, exp.Union) and bool(current.args.get("distinct")) is bool(node.args.get("distinct"))
+        if alike and plain:
+            refusals.check_clauses(current)
+            operands += (current.args["expression"], current.this)
+        else:
+            branches.append(bind_query(current, context.within()))
+    inputs, schema = set_operations.alike(branches, node)
+    return Query(Union(inputs, schema), branches[0].names)
+
+
+def _set_operation(node: exp.SetOperation, context: Context) -> Query:
+    within = context.within()
+    branches = [bind_query(node.this, within), bind_query(node.args["expression"], within)]
+    (left, right), schema = set_operations.alike(branches, node)
+    every = not node.args.get("distinct")
+    plain = Schema(tuple(Column(c.name, c.type.made_from(c.type)) for c in schema))
+    return Query(SetOperation(left, right, plain, isinstance(node, exp.Except), every), branches[0].names)
+
+
+def _distinct(query: Query, context: Context) -> Query:
+    return replace(query, plan=window_groups.distinct(query.plan, context.batch))
+
+
+def _values(node: exp.Values, context: Context) -> Query:
+    place = Place(context, Scope(), "VALUES")
+    rows = [[as_column(bind_scalar(e, place), e) for e in row.expressions] for row in node.expressions]
+    widths = {len(r) for r in rows}
+    if len(widths) > 1:
+        raise PlanError("the rows of VALUES have different numbers of columns", position=position_of(node))
+    names = tuple(f"EXPR${i}" for i in range(widths.pop()))
+    kinds = [_values_type([r[i] for r in rows], i, node) for i in range(len(names))]
+    cast = tuple(tuple(implicit_cast(v, t, node) for v, t in zip(r, kinds, strict=True)) for r in rows)
+    schema = Schema(tuple(Column(n, t) for n, t in zip(names, kinds, strict=True)))
+    return Query(Values(cast, schema, context.salt(e for r in cast for e in r)), names)
+
+
+def _values_type(values: Sequence[Scalar], index: int, node: exp.Expression) -> DataType:
+    common = common_type([v.type for v in values])
+    if common is None:
+        given = ", ".join(dict.fromkeys(str(v.type.plain) for v in values))
+        message = f"column {index + 1} of VALUES has types that do not go together"
+        raise PlanError(message, detail=f"the types are {given}", position=position_of(node))
+    return common
+
+
+def _select(node: exp.Select, context: Context) -> Query:
+    grouped = is_aggregated(node, context.catalog)
+    inside, plain = context.inside, not grouped and _gives_rows_as_they_are(node)
+    plan, scope, kept_ms = _from(node, context if plain else context.within(), grouped)
+    context = context.within()
+    subqueries = Subqueries(scope, context, bind_query)
+    where = node.args.get("where")
+    if where is not None:
+        plan = _where(node, plan, subqueries)
+    if node.args.get("joins"):
+        plan = intervals.settled(plan)
+    if node.args.get("joins") or subqueries.names:  # a row time that went through a join is none any more
+        scope = joins.typed(scope, plan)
+    overs = OverCalls(node, context.batch)
+    grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries) if grouped else None
+    binder = grouping or aggregates.Ungrouped(scope, context, overs, subqueries)
+    names, values = select_items.items(node.expressions, binder, Place(context, scope, "SELECT"))
+    qualify = node.args.get("qualify")
+    condition = None
+    if qualify is not None:
+        condition = as_condition(binder.bind(with_aliases(qualify.this, node, scope)), qualify, "QUALIFY")
+    ordered = ordering.Ordering(node, names, values, batch=context.batch, inside=inside, kept=context.of_view)
+    ordered.bind(binder.bind)
+    if grouping is not None:
+        plan = join_hints.forgetting(grouping.plan(node.args.get("having")), kept_ms)
+    plan = overs.plan(subqueries.join(plan))
+    if subqueries.names:
+        values = [_of(plan, v) for v in values]
+    if condition is not None:
+        plan = Filter(plan, condition, context.salt((condition,)))
+    if node.args.get("distinct"):
+        query = _distinct(_projected(plan, names, values, context), context)
+        query = replace(query, plan=join_hints.forgetting(query.plan, kept_ms))
+        return ordered.applied(_with_hidden(query, ordered, context))
+    query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
+    return ordered.applied(Query(query.plan, names))
+
+
+def _gives_rows_as_they_are(node: exp.Select) -> bool:
+    """Whether an order of its one table, a view, would be that of what it gives. Flink keeps it then."""
+    source = node.args.get("from_")
+    if source is None or not isinstance(source.this, exp.Table) or source.this.args.get("match"):
+        return False
+    return not (node.args.get("joins") or node.args.get("distinct") or ordering.is_ordered(node))
+
+
+def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPlan, Scope, int]:
+    """What FROM names, and how long (in ms, 0: for ever) a hint says that the groups of its one relation are kept."""
+    source, joined = node.args.get("from_"), node.args.get("joins") or ()
+    if source is None:
+        return _NOTHING, Scope(), 0
+    relations = [n.alias_or_name for n in (source.this, *(j.this for j in joined))]
+    ttls = join_hints.checked(node, relations, grouped or bool(node.args.get("distinct")))
+    kept_ms = ttls.get(relations[0], 0) if len(relations) == 1 else 0
+    return *_joined(source.this, joined, context, ttls), kept_ms
+
+
+def _of(plan: LogicalPlan, value: Scalar) -> Scalar:
+    """A column as it is in `plan`."""
+    return pool.column(value.name, plan.schema.type(value.name)) if isinstance(value, ColumnRef) else value
+
+
+def _columns(query: Query) -> tuple[ColumnRef, ...]:
+    return tuple(pool.column(c.name, c.type) for c in query.plan.schema)
+
+
+def _with_hidden(query: Query, ordered: ordering.Ordering, context: Context) -> Query:
+    """The query with what it is ordered by, computed of what it gives, behind its columns."""
+    if not ordered.hidden:
+        return query
+    values = (*_columns(query), *ordered.hidden.values())
+    columns = (*query.plan.schema.names, *ordered.hidden)
+    plan = Project(query.plan, tuple(zip(columns, values, strict=True)), context.salt(values))
+    return replace(query, plan=plan)
+
+
+def _where(node: exp.Select, plan: LogicalPlan, subqueries: Subqueries) -> LogicalPlan:
+    try:
+        return subqueries.where(plan, node.args["where"].this)
+    except UnknownColumn as error:
+        if error.subject is not None and error.subject in (e.alias for e in node.expressions):
+            error.hint = f"WHERE comes before SELECT: repeat the expression that is called {error.subject}"
+        raise
+
+
+def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scalar], context: Context) -> Query:
+    columns = distinct_names(names)
+    if plan is _NOTHING:
+        schema = Schema(tuple(Column(n, v.type) for n, v in zip(columns, values, strict=True)))
+        return Query(Values((tuple(values),), schema, context.salt(values)), names)
+    if columns == plan.schema.names and all(
+        isinstance(v, ColumnRef) and v.name == c for c, v in zip(columns, values, strict=True)
+    ):
+        return Query(plan, names)
+    return Query(Project(plan, tuple(zip(columns, values, strict=True)), context.salt(values)), names)
+
+
+def _joined(
+    source: exp.Expression,
+    joined: Iterable[exp.Join],
+    context: Context,
+    ttls: Mapping[str, int],
+) -> tuple[LogicalPlan, Scope]:
+    """A relation and all that is joined to it, from the left; `ttls`: how long the rows of each are kept, by name."""
+    plan, scope = _relation(source, context)
+    for node in joined:
+        if laterals.is_lateral_join(node, context.catalog):
+            plan, scope = laterals.join(plan, scope, node, context)
+        else:
+            _check_name(node.this, scope)
+            plan, scope = joins.join((plan, scope), node, context, joins.Binders(_relation, bind_query), ttls)
+    return plan, scope
+
+
+def _check_name(node: exp.Expression, scope: Scope) -> None:
+    if node.alias_or_name and scope.has_relation((node.alias_or_name,)):
+        message = f"two relations of FROM are called '{node.alias_or_name}'"
+        raise PlanError(message, hint="give one another name with AS", position=position_of(node))
+
+
+def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
+    """What stands in FROM: its plan and the columns that it brings into reach."""
+    match = node.args.get("match")
+    if match is None:
+        return _source(node, context, _alias_columns(node))
+    plan, scope = _source(node, context, ())
+    fields = scope.named
+    if tuple(f.column.name for f in fields) != plan.schema.names:
+        plan = Project(
+            plan, tuple(zip(distinct_names(f.name for f in fields), (f.column for f in fields), strict=True))
+        )
+    query = Query(plan, tuple(f.name for f in fields))
+    query = renamed(bind_match(match, query, context), _alias_columns(node), node)
+    return query.plan, query.scope((node.alias,) if node.alias else ())
+
+
+def _source(node: exp.Expression, context: Context, names: Sequence[str]) -> tuple[LogicalPlan, Scope]:
+    """What stands in FROM without MATCH_RECOGNIZE; `names` are those that the text gives its columns, if any."""
+    refusals.check_clauses(node)
+    if isinstance(node, exp.Unnest) or laterals.table_function(node, context.catalog) is not None:
+        return laterals.alone(node, context)
+    name: tuple[str, ...] = (node.alias,) if node.alias else ()
+    match node:
+        case exp.Table():
+            query, own = _table(node, context)
+            name = name or own
+        case exp.Subquery() if _is_joined(node.this):
+            return _parenthesised(node, context)
+        case exp.Subquery():
+            query = bind_query(node.this, context)
+        case exp.TableFromRows() if is_changelog_function(node.this):
+            query = bind_changelog_function(node.this, context, _table_argument)
+        case exp.TableFromRows():
+            query = windows.bind_table_function(node.this, context, _table_argument)
+        case exp.Values():
+            query = bind_query(node, context)
+        case _:
+            raise refusals.of_relation(node)
+    query = renamed(query, names, node)
+    return query.plan, query.scope(name)
+
+
+def _is_joined(inner: exp.Expression) -> bool:
+    """Whether what stands in parentheses is no query but a relation, perhaps joined to others."""
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.args.get("joins"))
+    return not isinstance(inner, exp.Query | exp.Values)
+
+
+def _parenthesised(node: exp.Subquery, context: Context) -> tuple[LogicalPlan, Scope]:
+    """A relation, or several that are joined, in parentheses; with a name all columns belong to that."""
+    plan, scope = _joined(node.this, node.this.args.get("joins") or (), context, {})
+    if not node.alias:
+        return plan, scope
+    fields = scope.named
+    names = _alias_columns(node) or [f.name for f in fields]
+    if len(names) != len(fields):
+        raise _wrong_count(names, [f.name for f in fields], node)
+    return plan, Scope(tuple(Field((node.alias,), n, f.column) for n, f in zip(names, fields, strict=True)))
+
+
+def _table_argument(node: exp.Expression, context: Context) -> Query:
+    """TABLE name or TABLE (query) as argument of a table function; a bare name is a column to the parser."""
+    if isinstance(node, exp.Subquery):
+        return bind_query(node.this, context)
+    if isinstance(node, exp.Column):
+        parts = [node.args.get(k) for k in ("this", "table", "db")]
+        keys = zip(("this", "db", "catalog"), parts, strict=True)
+        node = exp.Table(**{k: p.copy() for k, p in keys if p is not None})
+    if not isinstance(node, exp.Table):
+        raise PlanError("the first argument must be TABLE name or TABLE (query)", position=position_of(node))
+    return _table(node, context)[0]
+
+
+def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
+    """A common table, a view or a table, and the name by which its columns can be qualified."""
+    name = tuple(node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None)
+    hints = [h for given in node.args.get("hints") or () for h in given.expressions]
+    common = context.ctes.get(name[0]) if len(name) == 1 else None
+    found = common or context.catalog.get(name)
+    if hints and isinstance(found, View | Query):
+        hint = "write them behind the names of its tables"
+        raise PlanError("hints belong to tables, not to queries", hint=hint, position=position_of(node))
+    if isinstance(found, Query):
+        return found, name
+    if isinstance(found, Table):
+        return query_of_table(hinted(found, hints, read=True), context), found.name
+    if isinstance(found, View):
+        if found.broken:
+            message = f"the query of view '{found.name[2]}' is not valid any more"
+            raise PlanError(message, detail=found.broken, hint="write ALTER VIEW … AS", position=position_of(node))
+        plan = resalted(ordering.of_view(found, context, position_of(node)), context)
+        return Query(plan, plan.schema.names), found.name
+    raise unknown_table(name, context, node)
+
+
+def unknown_table(name: tuple[str, ...], context: Context, node: exp.Expression | None) -> UnknownObject:
+    catalog = context.catalog
+    known = [*context.ctes, *catalog.names(Table), *catalog.names(View)]
+    hint = did_you_mean(name[-1], known, "table") if known else "create it first: CREATE TABLE"
+    return UnknownObject(
+        f"unknown table '{'.'.join(name)}'", hint=hint, position=position_of(node) if node is not None else None
+    )

@@ -1,0 +1,151 @@
+"""FOR SYSTEM_TIME AS OF: joins to versions of a table, and look-ups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError, UnsupportedError
+from planner.analysis.top_n import ranked
+from planner.binder.expressions.scalars import bind_scalar
+from planner.binder.scope import Context, Place, Scope
+from planner.catalog import Table
+from planner.logical import (
+    AssignWatermark,
+    Filter,
+    JoinKind,
+    LogicalPlan,
+    LookupJoin,
+    Project,
+    Scan,
+    Stateful,
+    TemporalJoin,
+    parts_of,
+)
+from planner.passes.join_keys import join_keys
+from planner.rewrite import transform
+from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.settings import RELOAD_OPTION
+
+
+def version_of(node: exp.Join) -> exp.Expression | None:
+    """The expression behind FOR SYSTEM_TIME AS OF, if the join has one."""
+    found = node.this.args.get("version")
+    return found.args["expression"] if isinstance(found, exp.Version) else None
+
+
+def made(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    kind: JoinKind,
+    condition: Scalar,
+    time: exp.Expression,
+    scope: Scope,
+    context: Context,
+) -> LogicalPlan:
+    """The join as of a time of the left side. PlanError where the sides are not made for that."""
+    if kind not in (JoinKind.INNER, JoinKind.LEFT):
+        raise UnsupportedError(
+            f"{kind.value} JOIN … FOR SYSTEM_TIME AS OF is not supported",
+            detail="Flink has INNER and LEFT only",
+            position=position_of(time),
+        )
+    as_of = _attribute(bind_scalar(time, Place(context, scope, "FOR SYSTEM_TIME AS OF")), time)
+    if as_of.type.is_proctime:
+        return _lookup(LookupJoin(left, right, kind, condition), time)
+    version = _time_of_versions(right, time)
+    join = TemporalJoin(left, transform(ranked(right), _unfolded), kind, condition, as_of.name, version)
+    _check_key(join, time)
+    return join
+
+
+def _attribute(as_of: Scalar, time: exp.Expression) -> ColumnRef:
+    if isinstance(as_of, ColumnRef) and (as_of.type.is_rowtime or as_of.type.is_proctime):
+        return as_of
+    raise PlanError(
+        "FOR SYSTEM_TIME AS OF takes a time attribute of the left side",
+        detail=f"'{as_of}' is {as_of.type}",
+        hint="name a column with a WATERMARK, or one that is PROCTIME()",
+        position=position_of(time),
+    )
+
+
+def _time_of_versions(right: LogicalPlan, time: exp.Expression) -> str:
+    times = [c.name for c in right.schema if c.type.is_rowtime]
+    if not times:
+        raise PlanError(
+            "the table of FOR SYSTEM_TIME AS OF has no time of its versions",
+            hint="declare a WATERMARK on it, or join as of a column that is PROCTIME()",
+            position=position_of(time),
+        )
+    return times[0]
+
+
+def _check_key(join: TemporalJoin, time: exp.Expression) -> None:
+    equal = set(_keyed(join).keys(1))
+    keys = join.right.upsert_keys
+    if not any(key <= equal for key in keys):
+        raise PlanError(
+            "the columns that are equal must have the primary key of the table with versions among them",
+            detail=f"its keys: {'; '.join(', '.join(sorted(k)) for k in keys) or 'none'}",
+            hint="declare PRIMARY KEY (…) NOT ENFORCED, and join by all of its columns",
+            position=position_of(time),
+        )
+
+
+def _unfolded(node: LogicalPlan) -> LogicalPlan:
+    """Each version counts, however soon the next one comes."""
+    return replace(node, row_by_row=True) if isinstance(node, Stateful) and node.folds else node
+
+
+def _keyed(join: TemporalJoin | LookupJoin) -> TemporalJoin | LookupJoin:
+    """The join as it will run: its equalities are over columns."""
+    plan = join_keys(join)
+    while isinstance(plan, Project):
+        plan = plan.input
+    assert isinstance(plan, TemporalJoin | LookupJoin)
+    return plan
+
+
+def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
+    table, names = _dimension(join.right)
+    if table is None:
+        raise UnsupportedError(
+            "a join as of processing time is one to a table, and not to a query",
+            hint="name the table itself, or join as of a row time",
+            position=position_of(time),
+        )
+    if not _keyed(join).keys(1) and not any(_is_constant(p, join) for p in parts_of(join.condition)):
+        raise PlanError("a look-up needs an equality with a column of the table", position=position_of(time))
+    key = tuple(names[k] for k in table.primary_key if k in names)
+    right = transform(join.right, _reloaded) if RELOAD_OPTION in table.options else join.right
+    whole = len(key) == len(table.primary_key)
+    return LookupJoin(join.left, right, join.kind, join.condition, key if whole else ())
+
+
+def _reloaded(node: LogicalPlan) -> LogicalPlan:
+    return replace(node, reloaded=True) if isinstance(node, Scan) else node
+
+
+def _is_constant(part: Scalar, join: LookupJoin) -> bool:
+    """Whether a condition says that a column of the table equals a literal."""
+    if not isinstance(part, Call) or part.function != "=":
+        return False
+    columns = [a.name for a in part.args if isinstance(a, ColumnRef)]
+    return any(c in join.right.schema for c in columns) and any(isinstance(a, Literal) for a in part.args)
+
+
+def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:
+    """The table that a plan reads as it is, and its columns' names there."""
+    match plan:
+        case Scan():
+            return plan.table, {n: n for n in plan.schema.names}
+        case AssignWatermark() | Filter():
+            return _dimension(plan.input)
+        case Project():
+            table, names = _dimension(plan.input)
+            made = {e.name: n for n, e in plan.items if isinstance(e, ColumnRef)}
+            return table, {own: made[below] for own, below in names.items() if below in made}
+    return None, {}

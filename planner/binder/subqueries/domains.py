@@ -1,0 +1,206 @@
+"""Subqueries that read the query around them otherwise than in conditions that can be moved out: they are computed for each
+value that the query around has in the columns that they read. These values, each once, are their *domain*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from parser.types import Column, Schema, TimeAttribute
+from planner.binder import pool
+from planner.binder.expressions import literals
+from planner.binder.expressions.calls import function_call
+from planner.binder.queries.ordering import LAST
+from planner.binder.scope import OUTER, distinct_names
+from planner.binder.subqueries.decorrelate import is_correlated, is_outer, too_entangled
+from planner.logical import (
+    Expand,
+    Filter,
+    GroupAggregate,
+    Join,
+    JoinKind,
+    LogicalPlan,
+    Materialize,
+    Over,
+    Project,
+    Rank,
+    SetOperation,
+    TableFunction,
+    Union,
+    Values,
+    parts_of,
+)
+from planner.rewrite import conjunction, map_expressions, references, replace_where, transform
+from planner.scalar import ColumnRef, Scalar, walk
+
+_TRUE = literals.boolean(True)
+
+
+@dataclass(frozen=True)
+class Domain(LogicalPlan):
+    """Stands for the values of columns of the query around, which `names` call otherwise, until that query's plan is
+    known."""
+
+    columns: tuple[ColumnRef, ...]
+    names: tuple[str, ...]
+
+    @property
+    def schema(self) -> Schema:
+        kinds = (c.type.as_attribute(TimeAttribute.NONE) for c in self.columns)
+        return Schema(tuple(Column(n, t) for n, t in zip(self.names, kinds, strict=True)))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.names, "|", *(c.digest for c in self.columns))
+
+
+def within(plan: LogicalPlan, around: LogicalPlan, above: Callable[[Scalar], Scalar]) -> LogicalPlan:
+    """The plan with the values that `around` has in the place of their names; `above` gives what stands there for a
+    column."""
+
+    def found(node: LogicalPlan) -> LogicalPlan:
+        if not isinstance(node, Domain):
+            return node
+        items = tuple((n, above(c)) for n, c in zip(node.names, node.columns, strict=True))
+        return GroupAggregate(Project(around, items), node.names, ())
+
+    return transform(plan, found)
+
+
+def over_domain(
+    plan: LogicalPlan, values: Sequence[Scalar], node: exp.Expression
+) -> tuple[LogicalPlan, tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """A subquery computed over its domain, its values, and the conditions by which the rows around meet it."""
+    columns = {c.name: c for e in (*_expressions(plan), *values) for c in _of_around(e)}
+    names = distinct_names(["around"] * len(columns), _names(plan))
+    domain = Domain(tuple(replace(c, name=c.name.removeprefix(OUTER)) for c in columns.values()), names)
+    found = _Dependent(domain, node)
+    own = [pool.column(c.name, c.type) for c in domain.schema]
+    conditions = [function_call("IS NOT DISTINCT FROM", p, node) for p in zip(columns.values(), own, strict=True)]
+    return found.plan(plan), tuple(map(found.inward, values)), tuple(conditions)
+
+
+def _of_around(expression: Scalar) -> Iterator[ColumnRef]:
+    for node in walk(expression):
+        if isinstance(node, ColumnRef) and node.name.startswith(OUTER) and not node.name.startswith(OUTER * 2):
+            yield node
+
+
+def _expressions(plan: LogicalPlan) -> Iterator[Scalar]:
+    yield from plan.expressions
+    for source in plan.inputs:
+        yield from _expressions(source)
+
+
+def _names(plan: LogicalPlan) -> Iterator[str]:
+    yield from plan.schema.names
+    for source in plan.inputs:
+        yield from _names(source)
+
+
+class _Dependent:
+    """Each method gives a plan that has the columns of the domain besides its own, and no others of around."""
+
+    def __init__(self, domain: Domain, node: exp.Expression) -> None:
+        self._domain = domain
+        self._node = node
+        self._own: Mapping[str, Scalar] = {
+            OUTER + c.name: pool.column(n, domain.schema.type(n))
+            for c, n in zip(domain.columns, domain.names, strict=True)
+        }
+
+    def inward(self, expression: Scalar) -> Scalar:
+        """Columns of around by the names of the domain; what is around that is one query nearer now."""
+
+        def find(node: Scalar) -> Scalar | None:
+            if not isinstance(node, ColumnRef) or not node.name.startswith(OUTER):
+                return None
+            return self._own.get(node.name) or pool.column(node.name.removeprefix(OUTER), node.type)
+
+        return replace_where(expression, find)
+
+    def plan(self, plan: LogicalPlan) -> LogicalPlan:
+        if not is_correlated(plan):
+            return Join(self._domain, plan, JoinKind.INNER, _TRUE)
+        match plan:
+            case Values():
+                return self._values(plan)
+            case Expand():
+                return replace(plan, input=self.plan(plan.input))
+            case Filter() | TableFunction():
+                return map_expressions(plan.with_inputs([self.plan(plan.input)]), self.inward)
+            case Project():
+                items = tuple((n, self.inward(e)) for n, e in plan.items)
+                return replace(plan, input=self.plan(plan.input), items=(*items, *self._references()))
+            case GroupAggregate():
+                return replace(plan, input=self.plan(plan.input), keys=(*plan.keys, *self._domain.names))
+            case Rank() | Over():
+                partition = (*plan.partition, *self._domain.names)
+                return replace(plan, input=self.plan(plan.input), partition=partition)
+            case Materialize():
+                return self._first(plan)
+            case Union():
+                return Union(tuple(self._last(i) for i in plan.inputs), self._wider(plan.schema))
+            case SetOperation():
+                sides = [self._last(i) for i in plan.inputs]
+                return replace(plan, left=sides[0], right=sides[1], row_schema=self._wider(plan.schema))
+            case Join():
+                return self._join(plan)
+        raise too_entangled(self._node)
+
+    def _first(self, plan: Materialize) -> LogicalPlan:
+        """The first rows of each value of the domain; an order alone says nothing of the rows."""
+        below = self.plan(plan.input)
+        if (plan.start, plan.end) == (1, None):
+            return below
+        return Rank(below, self._domain.names, plan.order, plan.start, LAST if plan.end is None else plan.end)
+
+    def _references(self) -> tuple[tuple[str, Scalar], ...]:
+        return references(self._domain.schema, self._domain.names)
+
+    def _wider(self, schema: Schema) -> Schema:
+        return Schema((*schema, *self._domain.schema))
+
+    def _last(self, plan: LogicalPlan) -> LogicalPlan:
+        """The columns of the domain behind the plan's own."""
+        items = (*references(plan.schema, plan.schema.names), *self._references())
+        return Project(self.plan(plan), items)
+
+    def _values(self, plan: Values) -> LogicalPlan:
+        rows = [
+            Project(self._domain, (*zip(plan.schema.names, map(self.inward, row), strict=True), *self._references()))
+            for row in plan.rows
+        ]
+        return rows[0] if len(rows) == 1 else Union(tuple(rows), self._wider(plan.schema))
+
+    def _join(self, plan: Join) -> LogicalPlan:
+        """A side that is kept whole is so for each value of the domain."""
+        asks = any(is_outer(p) for p in parts_of(plan.condition))
+        sides = [is_correlated(i) for i in plan.inputs]
+        if plan.kind is JoinKind.FULL:
+            raise too_entangled(self._node)
+        first = plan.kind is not JoinKind.RIGHT
+        needed = [
+            sides[0] or (first and (asks or not sides[1] or plan.kind is not JoinKind.INNER)),
+            sides[1] or not first,
+        ]
+        condition = self.inward(plan.condition)
+        if not all(needed):
+            made = [self.plan(i) if n else i for i, n in zip(plan.inputs, needed, strict=True)]
+            return replace(plan, left=made[0], right=made[1], condition=condition)
+        kept, other = (0, 1) if first else (1, 0)
+        renamed, equal = self._renamed(self.plan(plan.inputs[other]), plan)
+        made = [self.plan(plan.inputs[kept]), renamed]
+        condition = conjunction([*parts_of(condition), *equal])
+        return replace(plan, left=made[kept], right=made[1 - kept], condition=condition)
+
+    def _renamed(self, plan: LogicalPlan, join: Join) -> tuple[LogicalPlan, list[Scalar]]:
+        """A side with other names for the domain's columns, and that they are equal to those of the other side."""
+        own = self._domain.names
+        fresh = distinct_names(own, (*_names(join), *_names(plan)))
+        names = dict(zip(own, fresh, strict=True))
+        items = tuple((names.get(n, n), e) for n, e in references(plan.schema, plan.schema.names))
+        pairs = [(pool.column(n, plan.schema.type(n)), pool.column(names[n], plan.schema.type(n))) for n in own]
+        return Project(plan, items), [function_call("IS NOT DISTINCT FROM", p, self._node) for p in pairs]

@@ -1,0 +1,79 @@
+"""How a subquery meets the rows of the query around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.binder import pool
+from planner.binder.subqueries import domains
+from planner.binder.subqueries.decorrelate import EQUALITIES, inner_columns, is_outer, too_entangled
+from planner.logical import GroupAggregate, LogicalPlan, Project
+from planner.scalar import Call, Scalar
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A subquery without what it says of the rows around it: that is `conditions`; `values` are its columns. `alone`: it
+    says nothing of them. `before`: the plan with what it says."""
+
+    plan: LogicalPlan
+    values: tuple[Scalar, ...]
+    conditions: tuple[Scalar, ...]
+    alone: bool = False
+    before: LogicalPlan | None = None
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The columns of a subquery by which the rows around it meet it (`keys`), then others; `conditions` are over these."""
+
+    plan: LogicalPlan
+    keys: tuple[str, ...]
+    conditions: tuple[Scalar, ...]
+
+    def joined(self, plan: LogicalPlan) -> Inner:
+        """What `plan`, grouped by the keys, is joined by."""
+        return Inner(plan, (), self.conditions)
+
+
+def by_keys(inner: Inner, items: Sequence[tuple[str, Scalar]], node: exp.Expression) -> Keyed:
+    """UnsupportedError where rows do not meet by equality of something inside with something around."""
+    keys: dict[str, Scalar] = {}
+    conditions = []
+    for number, condition in enumerate(inner.conditions):
+        if not isinstance(condition, Call) or not _is_met(condition):
+            raise too_entangled(node)
+        (inside,) = [a for a in condition.args if not is_outer(a)]
+        key = pool.column(f"key{number}", inside.type)
+        keys[key.name] = inside
+        conditions.append(replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args)))
+    return Keyed(Project(inner.plan, (*keys.items(), *items)), tuple(keys), tuple(conditions))
+
+
+def meeting(inner: Inner, node: exp.Expression) -> Inner:
+    """The subquery so that rows around meet it by equality of something inside with something around, and its values are
+    made inside."""
+    met = all(_is_met(c) for c in inner.conditions) and not any(map(is_outer, inner.values))
+    if met or inner.before is None:
+        return inner
+    return Inner(*domains.over_domain(inner.before, inner.values, node))
+
+
+def _is_met(condition: Scalar) -> bool:
+    if not isinstance(condition, Call) or condition.function not in EQUALITIES:
+        return False
+    inside = [a for a in condition.args if not is_outer(a)]
+    return len(inside) == 1 and inner_columns(condition.args) == inner_columns(inside)
+
+
+def always(inner: Inner) -> bool:
+    """Whether it has a row whatever there is: as in Flink, an aggregate of all rows has one also of none."""
+    return isinstance(inner.before, GroupAggregate) and not inner.before.keys
+
+
+def of_no_rows(plan: GroupAggregate, inner: Inner) -> bool:
+    """Whether there is one row for the rows around: all keys are columns that these must equal."""
+    return set(plan.keys) <= {c.name for c in inner_columns(inner.conditions)}

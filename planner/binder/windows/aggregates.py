@@ -1,0 +1,360 @@
+"""GROUP BY a window: what is computed below the aggregate, what it computes, and what is computed above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from parser.dialect import position_of
+from parser.errors import PlanError
+from parser.types import BIGINT, DataType, TimeAttribute
+from planner.analysis import two_step_windows
+from planner.analysis.window_columns import role_of
+from planner.binder import pool, refusals
+from planner.binder.expressions.calls import function_call, time_kept, user_arguments
+from planner.binder.expressions.scalars import bind_condition, bind_scalar
+from planner.binder.queries import grouping_sets, nullability
+from planner.binder.queries.aggregate_calls import aggregate_argument, of_all_rows, user_aggregate
+from planner.binder.scope import Context, Place, Scope, distinct_names
+from planner.binder.subqueries.expressions import GroupedSubqueries, Subqueries
+from planner.binder.windows import groups as window_groups
+from planner.binder.windows.over import OverCalls
+from planner.catalog import Function, Table
+from planner.logical import (
+    WINDOW_COLUMNS,
+    AggregateCall,
+    Expand,
+    Filter,
+    GroupAggregate,
+    LogicalPlan,
+    Project,
+    Session,
+    Window,
+    window_columns,
+)
+from planner.rewrite import replace_where
+from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from planner.settings import late_table_name
+from udf.aggregates.basic import bind_aggregate
+
+# GROUPING and the like.
+_MARK = BIGINT.with_nullable(False)
+
+
+class Grouping:
+    """One query with GROUP BY. Expressions of its select list and HAVING are bound first, which finds the aggregates;
+    `plan` then gives the input of the select list."""
+
+    def __init__(
+        self,
+        node: exp.Select,
+        plan: LogicalPlan,
+        scope: Scope,
+        context: Context,
+        overs: OverCalls,
+        subqueries: Subqueries,
+    ) -> None:
+        self.input = plan
+        self.overs = overs
+        self.context = context
+        self.subqueries = subqueries
+        self.inside = Subqueries(scope, context, subqueries.bind_query, "inside")  # those of keys and arguments
+        self.place = Place(context, scope, "SELECT", self._special, GroupedSubqueries(self.inside, subqueries))
+        self.below: dict[str, Scalar] = {}  # columns that the aggregate reads
+        self.keys: list[str] = []
+        self.grouped: dict[str, ColumnRef] = {}  # digest of a grouped expression -> the aggregate's column
+        self.calls: dict[str, AggregateCall] = {}  # by what they are, so that equal ones are one
+        self.results: set[str] = set()
+        self.varying: list[Scalar] = []  # calls of aggregates that may differ for equal rows: nobody shares their input
+        self.legacy: Window | None = None
+        self.window: list[str] = []
+        self.sets: list[frozenset[str]] = []  # the columns that each grouping set groups by
+        self.marks: dict[str, list[int]] = {}  # columns with one value for each set: GROUPING and the like
+        self.position = position_of(node.args.get("group") or node)
+        self._group(node)
+
+    def bind(self, node: exp.Expression) -> Scalar:
+        return self._above(bind_scalar(node, self.place), node)
+
+    def above(self, value: Scalar, node: exp.Expression) -> Scalar:
+        return self._above(value, node)
+
+    def _above(self, value: Scalar, node: exp.Expression) -> Scalar:
+        """The expression over the aggregate's columns. These have names that the input has not, except for grouped
+        columns, which are replaced wherever they are."""
+        replace_in = nullability.replaced if len(self.sets) > 1 else replace_where
+        replaced = replace_in(value, lambda e: self.grouped.get(e.digest))
+        known = self.results | self.overs.names | self.subqueries.names | {c.name for c in self.grouped.values()}
+        unknown = columns_of(replaced) - known
+        if unknown:
+            raise refusals.not_grouped(min(unknown), node)
+        return replaced
+
+    def plan(self, having: exp.Expression | None) -> LogicalPlan:
+        """Projection, aggregate, HAVING."""
+        predicate = None
+        if having is not None:
+            predicate = self._above(bind_condition(having.this, self.place), having)
+        below = self.inside.join(self.input)
+        items = (*self.below.items(), *self._told_late(below))
+        if items:
+            below = window_groups.narrowed(below, items) if self.legacy is not None else below
+            below = Project(below, items, self.context.salt((*self.below.values(), *self.varying)))
+        plan = self.subqueries.join(self._aggregated(below), lambda e: self._above(e, having or exp.Select()))
+        return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
+
+    def _told_late(self, below: LogicalPlan) -> Iterator[tuple[str, Scalar]]:
+        """Columns that the aggregate does not read, but the table of its late rows gets."""
+        name = late_table_name(self.context.settings)
+        table = self.context.catalog.get(name) if name and self.window else None
+        for column in table.schema.names if isinstance(table, Table) else ():
+            if column in below.schema and column not in self.below:
+                yield column, pool.column(column, below.schema.type(column))
+
+    def _aggregated(self, below: LogicalPlan) -> LogicalPlan:
+        keys, calls = tuple(self.keys), tuple(self.calls.values())
+        if len(self.sets) > 1:
+            below, calls = self._expanded(below, calls)
+            keys = (*keys, *self.marks)
+        if self.window:
+            start, end, time = self.window
+            try:
+                if self.legacy is not None:
+                    return window_groups.legacy_aggregate(
+                        below, keys, calls, (start, end, time), self.legacy, self.context
+                    )
+                window_groups.check_told_once(self.context)
+                made = window_groups.aggregated(below, keys, calls, (start, end, time), self.context.batch)
+                return two_step_windows.marked(made)
+            except PlanError as error:
+                raise error.at(self.position) from None
+        return GroupAggregate(below, keys, calls)
+
+    def _expanded(
+        self, below: LogicalPlan, calls: tuple[AggregateCall, ...]
+    ) -> tuple[LogicalPlan, tuple[AggregateCall, ...]]:
+        """Each row once for each grouping set, with NULL in the columns that the set does not group by. What a call reads
+        is never taken from these."""
+        read = {n: self._fresh(n) for c in calls for n in c.columns if n in self.keys}
+        calls = tuple(
+            replace(c, argument=_of(read, c.argument), filter_column=_of(read, c.filter_column)) for c in calls
+        )
+        self._mark("set", list(range(len(self.sets))))
+        copies = tuple((copy, name) for name, copy in read.items())
+        marks = tuple((name, tuple(values)) for name, values in self.marks.items())
+        return Expand(below, tuple(self.keys), tuple(self.sets), copies, marks), calls
+
+    def _mark(self, prefix: str, values: list[int]) -> ColumnRef:
+        name = self._fresh(prefix)
+        self.marks[name] = values
+        self.results.add(name)
+        return pool.column(name, _MARK)
+
+    def _group(self, node: exp.Select) -> None:
+        sets = grouping_sets.sets_of(node.args.get("group"))
+        expressions = list({id(e): e for s in sets for e in s}.values())
+        # As in Flink: an empty set among others makes no result NULL in type.
+        self.grouped_by_all = not any(sets)
+        windows = [e for e in expressions if window_groups.is_group_window(e)]
+        if windows:
+            self._legacy_window(windows)
+        place = self._within("GROUP BY")
+        bound = {id(e): bind_scalar(e, place) for e in expressions if not any(e is w for w in windows)}
+        digests = [{bound[id(e)].digest for e in s if id(e) in bound} for s in sets]
+        if not windows:
+            shared = [v for v in bound.values() if all(v.digest in d for d in digests)]
+            self._found_window(shared, single=len(sets) == 1)
+        for value in bound.values():
+            if not isinstance(value, Literal) and value.digest not in self.grouped:
+                self._key(value, everywhere=all(value.digest in d for d in digests))
+        if bound and len(sets) == 1 and not (self.grouped or self.window):
+            # Groups by literals alone: no group is there without rows, as it is for an aggregate of all rows.
+            self._key(next(iter(bound.values())), everywhere=True)
+        names = {digest: column.name for digest, column in self.grouped.items()}
+        grouped = [frozenset(names[d] for d in group if d in names) for group in digests]
+        # Flink takes them in this order, whatever that of the text.
+        self.sets = sorted(grouped, key=lambda s: tuple(k not in s for k in self.keys))
+
+    def _legacy_window(self, windows: list[exp.Expression]) -> None:
+        if len(windows) > 1:
+            raise PlanError("a query groups by one window", position=position_of(windows[1]))
+        self.legacy = self._named_window(windows[0].name.upper(), windows[0])
+        names = distinct_names(WINDOW_COLUMNS, self.input.schema.names)
+        if isinstance(self.legacy, Session):
+            time = self.legacy.time_column
+            self.window, self.below[time] = list(names), pool.column(time, self.input.schema.type(time))
+            return
+        self.input = window_groups.legacy_plan(self.input, self.legacy, names)
+        self._read_window(list(names))
+
+    def _found_window(self, bound: list[Scalar], *, single: bool) -> None:
+        """The window of a table function below, if its start and end are grouped; else there is none. `single`: there is
+        one grouping set."""
+        roles: dict[int, str] = {}
+        for value in bound:
+            role = role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
+            if role is not None and isinstance(value, ColumnRef):
+                roles.setdefault(role, value.name)
+        if not {0, 1} <= set(roles) or not window_groups.fits_sessions(self.input, bound, single):
+            return
+        names = []
+        for role in range(3):
+            self.input, name = (
+                (self.input, roles[role]) if role in roles else window_groups.with_bound(self.input, role)
+            )
+            names.append(name)
+        self._read_window(names)
+        for value in bound:
+            if isinstance(value, ColumnRef) and (role := role_of(self.input, value.name)) is not None:
+                self.grouped[value.digest] = pool.column(names[role], value.type)
+
+    def _read_window(self, names: list[str]) -> None:
+        self.window = names
+        for name in names:
+            self.below[name] = pool.column(name, self.input.schema.type(name))
+
+    def _key(self, value: Scalar, *, everywhere: bool) -> None:
+        """`everywhere`: all grouping sets group by it; where one does not, it is NULL."""
+        name = self._column(value, "key")
+        self.keys.append(name)
+        kind = value.type if everywhere else value.type.with_nullable(True)
+        self.grouped[value.digest] = pool.column(name, kind)
+
+    def _column(self, value: Scalar, prefix: str) -> str:
+        """The name of the input's column with this value, which is added if it is not there yet."""
+        if isinstance(value, ColumnRef):
+            self.below[value.name] = value
+            return value.name
+        for name, known in self.below.items():
+            if known.digest == value.digest:
+                return name
+        name = self._fresh(prefix)
+        self.below[name] = value
+        return name
+
+    def _fresh(self, prefix: str) -> str:
+        taken = {*self.input.schema.names, *self.below, *self.results, *self.marks}
+        number = 0
+        while f"{prefix}${number}" in taken:
+            number += 1
+        return f"{prefix}${number}"
+
+    def _special(self, node: exp.Expression) -> Scalar | None:
+        """An aggregate or a bound of the legacy window, as the aggregate's column; None if it is neither."""
+        if isinstance(node, exp.Window):
+            return self.overs.column(node, self.bind)
+        condition = None
+        call = node
+        if isinstance(node, exp.Filter):
+            call, condition = node.this, node.args["expression"].this
+        name = call.name.upper()
+        user = user_aggregate(call, self.context.catalog)
+        if user is not None:
+            return self._user_aggregate(user, call, condition)
+        if name in refusals.AGGREGATES:
+            return self._aggregate(call, condition)
+        if name in grouping_sets.FUNCTIONS and condition is None:
+            return self._grouping(name, call)
+        bound = window_groups.bound_of(name)
+        if bound is not None and self.legacy is not None and condition is None:
+            return self._bound(*bound, call)
+        return None
+
+    def _grouping(self, name: str, node: exp.Expression) -> Scalar:
+        place = Place(self.context, self.place.scope, name)
+        columns = []
+        for argument in node.expressions:
+            column = self.grouped.get(bind_scalar(argument, place).digest)
+            if column is None:
+                raise PlanError(f"the argument of {name} is not grouped by", position=position_of(argument))
+            columns.append(column.name)
+        if bool(columns) is (name == "GROUP_ID"):
+            raise PlanError(f"{name} takes {'no' if columns else 'grouped'} columns", position=position_of(node))
+        values = grouping_sets.marks(name, columns, self.sets)
+        if len(self.sets) == 1:
+            return Literal(values[0], _MARK)
+        known = next((n for n, held in self.marks.items() if held == values and n.startswith("mark")), None)
+        return self._mark("mark", values) if known is None else pool.column(known, _MARK)
+
+    def _bound(self, window: str, role: int, node: exp.Expression) -> Scalar:
+        named = self._named_window(window, node)
+        if named != self.legacy:
+            raise PlanError(f"{node.name} names another window than GROUP BY does", position=position_of(node))
+        if role == window_groups.PROCTIME_ROLE:
+            return function_call("PROCTIME", (), node)
+        column = window_columns(self.input.schema, named.time_column, self.window)[role]
+        if role == window_groups.ROWTIME_ROLE and column.type.is_proctime:
+            hint = f"use {window}_PROCTIME"
+            raise PlanError("a window of processing time has no row time", hint=hint, position=position_of(node))
+        self.results.add(column.name)
+        kind = column.type if role != window_groups.ROWTIME_ROLE else column.type.with_nullable(True)  # as in Flink
+        return pool.column(column.name, kind)
+
+    def _within(self, clause: str) -> Place:
+        """A place below the aggregate."""
+        return Place(self.context, self.place.scope, clause, subqueries=self.inside)
+
+    def _named_window(self, window: str, node: exp.Expression) -> Window:
+        return window_groups.group_window(window, node, Place(self.context, self.place.scope, "GROUP BY"))
+
+    def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
+        name, argument = of_all_rows(*aggregate_argument(node, self._within("an aggregate")))
+        if argument is not None and len(self.sets) > 1:
+            argument = nullability.of_sets(
+                argument, frozenset(c.name for c in self.grouped.values() if c.type.nullable)
+            )
+        kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
+        try:
+            result = bind_aggregate(name, kinds, grouped=condition is None and not self.grouped_by_all).result_type
+        except PlanError as error:
+            raise error.at(position_of(node)) from None
+        shown = result if argument is None else time_kept(name, argument, result)
+        return self._called(name, argument, shown, condition)
+
+    def _user_aggregate(self, function: Function, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
+        """Several arguments travel as one ROW."""
+        refusals.check_arguments(node)
+        args, _, result = user_arguments(function, node, self._within("an aggregate"))
+        user = function.user
+        if not user.deterministic:
+            self.varying.append(Call(user.identity, args, result, False))
+        packed = len(user.parameters) > 1 or user.variadic
+        argument = function_call("ROW", args, node) if packed else args[0] if args else None
+        return self._called(user.identity, argument, result, condition)
+
+    def _called(self, name: str, argument: Scalar | None, result: DataType, condition: exp.Expression | None) -> Scalar:
+        predicate = None
+        if condition is not None:
+            predicate = bind_condition(condition, self._within("FILTER"))
+        column = None if argument is None else self._column(argument, "argument")
+        where = None if predicate is None else self._column(predicate, "filter")
+        kind = None if argument is None else argument.type.as_attribute(TimeAttribute.NONE)
+        key = f"{name} {column} {where}"
+        if key not in self.calls:
+            fresh = self._fresh("aggregate")
+            self.results.add(fresh)
+            self.calls[key] = AggregateCall(fresh, name, column, result, kind, False, where)
+        return pool.column(self.calls[key].name, self.calls[key].type)
+
+
+def _of(copies: Mapping[str, str], name: str | None) -> str | None:
+    return None if name is None else copies.get(name, name)
+
+
+class Ungrouped:
+    """A query without GROUP BY: its select list is bound over the input itself."""
+
+    def __init__(self, scope: Scope, context: Context, overs: OverCalls, subqueries: Subqueries) -> None:
+        self.place = Place(context, scope, "SELECT", self._special, subqueries)
+        self._overs = overs
+
+    def bind(self, node: exp.Expression) -> Scalar:
+        return bind_scalar(node, self.place)
+
+    def above(self, value: Scalar, node: exp.Expression) -> Scalar:
+        return value
+
+    def _special(self, node: exp.Expression) -> Scalar | None:
+        return self._overs.column(node, self.bind) if isinstance(node, exp.Window) else None

@@ -1,0 +1,338 @@
+"""The broker of a server, for other processes: the same interface, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias, TypeVar, Unpack
+
+import msgspec
+
+from sqlengine.broker.base import Addition, Appended, Column, Found, Records, ShardInfo, TopicInfo, TopicOptions
+from sqlengine.broker.errors import BrokerError, BrokerUnreachable
+from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
+from sqlengine.broker.remote.wire import (
+    MAX_WAIT_S,
+    ONCE,
+    AlterTopic,
+    Answered,
+    Append,
+    AppendAll,
+    ApplyRetention,
+    BeginOffset,
+    Commit,
+    Committed,
+    Compact,
+    CreateTopic,
+    DeleteGroup,
+    DeleteTopic,
+    EndOffset,
+    GetTopic,
+    Groups,
+    Heartbeat,
+    Join,
+    LastEpoch,
+    Leave,
+    Lookup,
+    OffsetForTime,
+    Read,
+    ReadAll,
+    Request,
+    Shards,
+    Sync,
+    Topics,
+    Trim,
+    Wait,
+    appends_of,
+)
+from sqlengine.broker.storage.codec import compress, encode
+from sqlengine.broker.storage.latest import latest
+from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.reading import Batches, Limits, records_of
+
+T = TypeVar("T")
+PATH = "/api/v1/broker"
+# Servers close connections that rest for longer.
+_REST_S = 60.0
+_PATIENCE_S = 300
+_ASK_AGAIN_S = 0.05
+
+Transport: TypeAlias = Callable[[bytes, bool], bytes]
+
+_ANSWERED = msgspec.msgpack.Decoder(Answered)
+_NOTHING: msgspec.msgpack.Decoder[None] = msgspec.msgpack.Decoder(None)
+_NUMBER = msgspec.msgpack.Decoder(int)
+_MAYBE_NUMBER: msgspec.msgpack.Decoder[int | None] = msgspec.msgpack.Decoder(int | None)
+_FOUND: msgspec.msgpack.Decoder[Found | None] = msgspec.msgpack.Decoder(Found | None)
+_OFFSETS = msgspec.msgpack.Decoder(dict[int, int])
+_TOPIC = msgspec.msgpack.Decoder(TopicInfo)
+_TOPICS = msgspec.msgpack.Decoder(list[TopicInfo])
+_SHARDS = msgspec.msgpack.Decoder(list[ShardInfo])
+_APPENDED = msgspec.msgpack.Decoder(Appended)
+_ALL_APPENDED = msgspec.msgpack.Decoder(list[Appended])
+_BATCHES: msgspec.msgpack.Decoder[Batches | None] = msgspec.msgpack.Decoder(Batches | None)
+_ALL_BATCHES: msgspec.msgpack.Decoder[list[Batches | None]] = msgspec.msgpack.Decoder(list[Batches | None])
+_MEMBERSHIP = msgspec.msgpack.Decoder(Membership)
+_GROUPS = msgspec.msgpack.Decoder(list[GroupInfo])
+
+
+class RemoteBroker:
+    """A `Broker` behind `transport`, which carries a question there and brings the answer (see wire); it is told whether
+    the question may be asked again when the answer is lost. Batches are made and taken apart here."""
+
+    def __init__(self, transport: Transport, close: Callable[[], None] = lambda: None) -> None:
+        self._transport = transport
+        self._close = close
+        self._seen = threading.local()
+        self._compressions: dict[str, Compression] = {}
+
+    def _ask(self, request: Request, decoder: msgspec.msgpack.Decoder[T]) -> T:
+        again = not isinstance(request, ONCE) or (
+            isinstance(request, Append | AppendAll) and all(a.writer is not None for a in appends_of(request))
+        )
+        answered = _ANSWERED.decode(self._transport(msgspec.msgpack.encode(request), again))
+        if answered.failure is not None:
+            raise answered.failure.error()
+        return decoder.decode(answered.result)
+
+    def create_topic(
+        self,
+        name: str,
+        shards: int = 1,
+        *,
+        compacted: bool = False,
+        if_not_exists: bool = False,
+        **options: Unpack[TopicOptions],
+    ) -> TopicInfo:
+        return self._ask(CreateTopic(name, shards, compacted, if_not_exists, options), _TOPIC)
+
+    def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
+        return self._ask(AlterTopic(name, changes), _TOPIC)
+
+    def delete_topic(self, name: str) -> None:
+        self._do(DeleteTopic(name))
+
+    def topics(self) -> list[TopicInfo]:
+        return self._ask(Topics(), _TOPICS)
+
+    def topic(self, name: str) -> TopicInfo:
+        return self._ask(GetTopic(name), _TOPIC)
+
+    def shards(self, topic: str) -> list[ShardInfo]:
+        return self._ask(Shards(topic), _SHARDS)
+
+    def append(
+        self,
+        topic: str,
+        shard: int,
+        values: Column,
+        *,
+        keys: Column | None = None,
+        timestamp_ms: int,
+        writer: str | None = None,
+        epoch: int | None = None,
+        fence: Fence | None = None,
+        compression: Compression | None = None,
+    ) -> Appended:
+        addition = Addition(topic, shard, values, timestamp_ms, keys, writer, epoch, fence, compression)
+        return self._ask(self._packed(addition), _APPENDED)
+
+    def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
+        return self._ask(AppendAll(tuple(map(self._packed, additions))), _ALL_APPENDED) if additions else []
+
+    def _packed(self, a: Addition) -> Append:
+        payload = compress(encode(a.values, a.keys), a.compression or self._compression(a.topic))
+        return Append(a.topic, a.shard, payload, a.timestamp_ms, a.writer, a.epoch, a.fence)
+
+    def _compression(self, topic: str) -> Compression:
+        """The topic's, as it was when it was first asked for: whoever reads can tell."""
+        known = self._compressions.get(topic)
+        if known is None:
+            known = self._compressions[topic] = self.topic(topic).compression
+        return known
+
+    def read(
+        self,
+        topic: str,
+        shard: int,
+        offset: int,
+        *,
+        max_records: int = 10_000,
+        max_bytes: int = 8 << 20,
+        until: int | None = None,
+    ) -> Records | None:
+        asked = Read(topic, shard, offset, max_records, max_bytes, until)
+        batches = self._ask(asked, _BATCHES)
+        return None if batches is None else self.opened(asked, batches)
+
+    def read_all(self, reads: tuple[Read, ...], timeout_s: float = 0.0) -> list[Batches | None]:
+        """What several reads give, each to be `opened`; waits so long (a second at most) until one gives anything. Raises
+        what the first of them raises."""
+        return self._ask(ReadAll(reads, timeout_s), _ALL_BATCHES)
+
+    def opened(self, asked: Read, batches: Batches) -> Records:
+        """The records that a read gave."""
+        limits = Limits(asked.max_records, asked.max_bytes, asked.until)
+        return records_of(asked.topic, asked.shard, [batches.run()], batches.reached, asked.offset, limits)
+
+    def read_latest(self, topic: str) -> dict[bytes, bytes]:
+        info = self.topic(topic)
+        if not info.compacted:
+            raise BrokerError(f"topic {topic!r} is not compacted", hint="create it with compacted = true")
+        values: dict[bytes, bytes] = {}
+        for shard, begin in enumerate(info.begin):
+            values |= latest(partial(self.read, topic, shard), begin)
+        return values
+
+    def lookup(self, topic: str, key: bytes) -> Found | None:
+        return self._ask(Lookup(topic, key), _FOUND)
+
+    def begin_offset(self, topic: str, shard: int) -> int:
+        return self._ask(BeginOffset(topic, shard), _NUMBER)
+
+    def end_offset(self, topic: str, shard: int) -> int:
+        return self._ask(EndOffset(topic, shard), _NUMBER)
+
+    def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
+        return self._ask(LastEpoch(topic, shard, writer), _MAYBE_NUMBER)
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
+        self._do(Commit(group, topic, dict(offsets), fence))
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        return self._ask(Committed(group, topic), _OFFSETS)
+
+    def join(self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS) -> Membership:
+        return self._ask(Join(group, member, tuple(topics), session_ms), _MEMBERSHIP)
+
+    def heartbeat(self, group: str, member: str, generation: int) -> Membership:
+        return self._ask(Heartbeat(group, member, generation), _MEMBERSHIP)
+
+    def leave(self, group: str, member: str) -> None:
+        self._do(Leave(group, member))
+
+    def groups(self) -> list[GroupInfo]:
+        return self._ask(Groups(), _GROUPS)
+
+    def delete_group(self, group: str) -> None:
+        self._do(DeleteGroup(group))
+
+    def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
+        return self._ask(OffsetForTime(topic, shard, timestamp_ms), _NUMBER)
+
+    def compact(self, topic: str) -> None:
+        self._do(Compact(topic))
+
+    def apply_retention(self) -> None:
+        self._do(ApplyRetention())
+
+    def trim(self, topic: str, shard: int, before: int) -> None:
+        self._do(Trim(topic, shard, before))
+
+    def sync(self) -> None:
+        self._do(Sync())
+
+    def wait_for_data(self, timeout_s: float) -> bool:
+        seen: int = getattr(self._seen, "count", 0)
+        until = time.monotonic() + timeout_s
+        while True:
+            asked = time.monotonic()
+            wait = max(0.0, min(until - asked, MAX_WAIT_S))
+            count = self._seen.count = self._ask(Wait(seen, wait), _NUMBER)
+            now = time.monotonic()
+            if count != seen or now >= until:
+                return count != seen
+            if now - asked < wait / 2:  # too many wait there already
+                time.sleep(min(_ASK_AGAIN_S, until - now))
+
+    def close(self) -> None:
+        """Closes what leads to the server, whose broker stays open."""
+        self._close()
+
+    def _do(self, request: Request) -> None:
+        self._ask(request, _NOTHING)
+
+
+class HttpTransport:
+    """POSTs questions to a server's `PATH`, over connections that are kept: as many as threads ask at once.
+
+    Raises BrokerUnreachable when nothing answers, or something else does."""
+
+    def __init__(self, server: str, token: str | None = None) -> None:
+        parts = urllib.parse.urlsplit(server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BrokerError(f"{server!r} is not the URL of a server", hint="write it like http://127.0.0.1:8083")
+        self._server = server
+        self._address = parts
+        self._headers = {"Content-Type": "application/msgpack"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._lock = threading.Lock()
+        self._resting: list[tuple[float, http.client.HTTPConnection]] = []
+
+    def __call__(self, question: bytes, again: bool) -> bytes:
+        kept = self._take()
+        try:
+            return self._send(kept or self._connect(), question)
+        except (http.client.HTTPException, OSError) as error:
+            if kept is None or not again:
+                raise self._unreachable(error, again) from None
+        try:  # the server may have closed the connection while it rested
+            return self._send(self._connect(), question)
+        except (http.client.HTTPException, OSError) as error:
+            raise self._unreachable(error, again) from None
+
+    def close(self) -> None:
+        """Closes the connections that rest. Others are made when something is asked."""
+        with self._lock:
+            resting, self._resting = self._resting, []
+        for _, connection in resting:
+            connection.close()
+
+    def _take(self) -> http.client.HTTPConnection | None:
+        """A connection that was used lately."""
+        with self._lock:
+            since, connection = self._resting.pop() if self._resting else (0.0, None)
+        if connection is not None and time.monotonic() - since > _REST_S:
+            connection.close()
+            self.close()  # those below rest for longer
+            return None
+        return connection
+
+    def _connect(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
+        return kind(self._address.hostname or "", self._address.port, timeout=_PATIENCE_S)
+
+    def _send(self, connection: http.client.HTTPConnection, question: bytes) -> bytes:
+        try:
+            connection.request("POST", self._address.path.rstrip("/") + PATH, question, self._headers)
+            response = connection.getresponse()
+            data = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._resting.append((time.monotonic(), connection))
+        if response.status != 200:
+            raise BrokerUnreachable(
+                f"{self._server} does not serve its broker",
+                detail=f"status {response.status}: {data[:200].decode('utf-8', 'replace')}",
+                hint="is the URL right, and the token?",
+            )
+        return data
+
+    def _unreachable(self, error: Exception, again: bool) -> BrokerUnreachable:
+        unknown = "" if again else "; whether the server did what it was asked for is not known"
+        return BrokerUnreachable(
+            f"no answer from {self._server}", detail=f"{str(error) or type(error).__name__}{unknown}"
+        )
+
+
+def connect(server: str, token: str | None = None) -> RemoteBroker:
+    """The broker of the server at that URL."""
+    transport = HttpTransport(server, token)
+    return RemoteBroker(transport, transport.close)

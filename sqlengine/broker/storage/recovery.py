@@ -1,0 +1,43 @@
+"""What a log's last segment holds after the death of its process, whatever was written last."""
+
+from __future__ import annotations
+
+import mmap
+
+from sqlengine.broker.storage.codec import header_at, is_intact, writer_of
+from sqlengine.broker.storage.segment import Index, Segment, Tail
+
+_MARK_AT = 4
+
+
+def recover(segment: Segment) -> dict[str, int]:
+    """Reads the segment whole, cuts a torn or damaged end, and returns the last epoch per writer.
+
+    Raises CorruptSegment when an intact batch follows the damage: then it is no end, and acknowledged records."""
+    mapped = segment.map_file()
+    view, size = memoryview(mapped), len(mapped)
+    index, writers = Index(), dict(segment.state.writers)
+    end, offset, latest = segment.start, segment.base, segment.state.max_timestamp
+    for position, header in segment.intact(view, size):
+        index.add(header.base, position, latest)
+        if header.writer_size:
+            writers[writer_of(view, position, header)] = header.epoch
+        end, offset, latest = position + header.length, header.next, max(latest, header.timestamp)
+    if end < size:
+        _refuse_if_intact_follows(segment, mapped, end, offset)
+        segment.cut(end)
+    segment.index = index
+    segment.all_checked(end)
+    segment.tail = Tail(offset, end, latest)
+    return writers
+
+
+def _refuse_if_intact_follows(segment: Segment, mapped: mmap.mmap | bytes, end: int, offset: int) -> None:
+    view, mark = memoryview(mapped), segment.mark.to_bytes(_MARK_AT, "little")
+    found = mapped.find(mark, end + _MARK_AT + 1)
+    while found >= 0:
+        position = found - _MARK_AT
+        header = header_at(view, position, len(mapped), segment.mark)
+        if header is not None and header.base >= offset and is_intact(view, position, header):
+            raise segment.damaged(end, offset, f"the batch there is damaged, an intact one follows at byte {position}")
+        found = mapped.find(mark, found + 1)

@@ -1,0 +1,288 @@
+"""One file of a shard's log: a head (see head), then batches (see codec)."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from sqlengine.broker.errors import CorruptSegment, corrupt_segment
+from sqlengine.broker.storage.codec import Header, header_at, is_intact
+from sqlengine.broker.storage.head import Head, State, new_head, read_head
+from sqlengine.system.disk import Disk
+
+INDEX_BYTES = 64 << 10
+_COPY_BYTES = 1 << 20
+
+
+class Tail(NamedTuple):
+    """Where a segment ends: its offset, its byte, and the latest timestamp of the log up to there."""
+
+    next_offset: int
+    size: int
+    max_timestamp: int
+
+
+class Index:
+    """The place of a batch about every 64 KiB: its offset, its byte, and the latest timestamp before it."""
+
+    def __init__(self) -> None:
+        self._offsets, self._positions, self._times = array("q"), array("q"), array("q")
+
+    def add(self, offset: int, position: int, latest: int) -> None:
+        if not self._positions or position - self._positions[-1] >= INDEX_BYTES:
+            # A reader finds an entry by its offset: the rest of it must be there before.
+            self._positions.append(position)
+            self._times.append(latest)
+            self._offsets.append(offset)
+
+    def for_offset(self, offset: int, default: int) -> int:
+        """The byte of the last batch of the index that begins at or before `offset`."""
+        place = bisect_right(self._offsets, offset) - 1
+        return self._positions[place] if place >= 0 else default
+
+    def for_time(self, timestamp: int, default: int) -> int:
+        """The byte of the last batch of the index before which nothing is as late as `timestamp`."""
+        place = bisect_left(self._times, timestamp) - 1
+        return self._positions[place] if place >= 0 else default
+
+
+class Segment:
+    """A segment file. One thread at a time writes; any thread reads up to `tail`, which is replaced as a whole."""
+
+    def __init__(self, path: Path, head: Head, disk: Disk) -> None:
+        self.path = path
+        self._disk = disk
+        self.state, self.mark, self.start, self.version = head
+        self.base = head.state.base
+        self.tail = Tail(self.base, self.start, self.state.max_timestamp)
+        self.index: Index | None = None
+        self.dirty = False
+        self._fd: int | None = None
+        self._mapped: pa.Buffer | None = None
+        self._hint = (self.base, self.start)
+        self._checked = (self.start, self.start)
+
+    @classmethod
+    def open(cls, path: Path, disk: Disk) -> Segment | None:
+        """The segment, its tail not yet known; None for a file that was cut before its head was whole."""
+        head = read_head(path, disk)
+        return cls(path, head, disk) if head else None
+
+    @classmethod
+    def create(cls, path: Path, state: State, disk: Disk, *, durable: bool) -> Segment:
+        """An empty segment; it has its name once its head is whole. Raises OSError and leaves nothing behind."""
+        segment = cls.create_unnamed(path.with_suffix(".tmp"), state, disk)
+        try:
+            segment.publish(path, durable=durable)
+        except OSError:
+            segment.remove()
+            raise
+        return segment
+
+    @classmethod
+    def create_unnamed(cls, path: Path, state: State, disk: Disk) -> Segment:
+        head, content = new_head(state, int.from_bytes(disk.random(4), "little"))
+        segment = cls(path, head, disk)
+        segment.index = Index()
+        try:
+            segment._fd = disk.open(path, make=True, empty=True)
+            _write_all(disk, segment._fd, [content], 0)
+        except OSError:
+            segment.remove()
+            raise
+        return segment
+
+    def publish(self, path: Path, *, durable: bool) -> None:
+        """Gives the file its name, from which on it counts."""
+        if durable:
+            self._disk.sync(self._file())
+            self.dirty = False
+        self._disk.rename(self.path, path)
+        self.path = path
+        if durable:
+            self._disk.sync_folder(path.parent)
+
+    def write(self, parts: Sequence[bytes], *, durable: bool) -> int:
+        """Writes batches behind the tail and returns their size. When that fails nothing of it stays; raises OSError."""
+        position, fd = self.tail.size, self._file()
+        try:
+            size = _write_all(self._disk, fd, parts, position)
+            if durable:
+                self._disk.sync(fd)
+        except OSError:
+            self.cut(position)
+            raise
+        self.dirty = not durable
+        return size
+
+    def advance(self, base: int, size: int, next_offset: int, timestamp: int) -> None:
+        """Lets readers see the batch that was written behind the tail."""
+        _, position, latest = self.tail
+        if self.index is not None:
+            self.index.add(base, position, latest)
+        start, end = self._checked
+        if end == position:
+            self._checked = (start, position + size)
+        self.tail = Tail(next_offset, position + size, max(latest, timestamp))
+
+    def cut(self, size: int) -> None:
+        """Removes what stands behind `size` bytes. Readers have not seen it. Until a sync it may come back."""
+        self.dirty = True
+        self._disk.truncate(self._file(), size)
+
+    def copy(self, path: Path) -> Segment:
+        """The same segment, which nobody writes to any more, in another place. Raises OSError and leaves nothing there."""
+        fresh = Segment(path.with_suffix(".tmp"), Head(self.state, self.mark, self.start, self.version), self._disk)
+        view = memoryview(self.buffer())[: self.tail.size]
+        try:
+            fresh._fd = self._disk.open(fresh.path, make=True, empty=True)
+            for position in range(0, len(view), _COPY_BYTES):
+                _write_all(self._disk, fresh._fd, [bytes(view[position : position + _COPY_BYTES])], position)
+            fresh.publish(path, durable=True)
+        except OSError:
+            fresh.remove()
+            raise
+        fresh.close()
+        fresh.tail, fresh.index = self.tail, self.index
+        return fresh
+
+    def sync(self) -> None:
+        """Returns when all batches are on disk."""
+        if self.dirty:
+            self.dirty = False
+            try:
+                self._disk.sync(self._file())
+            except OSError:
+                self.dirty = True
+                raise
+
+    def close(self) -> None:
+        """Closes the file for writing; it opens again when it is needed."""
+        if self._fd is not None:
+            self._disk.close(self._fd)
+            self._fd = None
+
+    def remove(self) -> None:
+        """Removes the file; what readers hold of it stays valid."""
+        self.close()
+        self._disk.remove(self.path)
+
+    def _file(self) -> int:
+        if self._fd is None:
+            self._fd = self._disk.open(self.path)
+        return self._fd
+
+    def map_file(self) -> mmap.mmap | bytes:
+        return self._disk.map(self.path)
+
+    def buffer(self) -> pa.Buffer:
+        """The file up to `tail` at least. What was read from it stays valid when the file is removed."""
+        mapped = self._mapped
+        if mapped is None or mapped.size < self.tail.size:
+            mapped = self._mapped = pa.py_buffer(self.map_file())
+        return mapped
+
+    def unmap(self) -> None:
+        self._mapped = None
+
+    def batches(self, view: memoryview, position: int, tail: Tail) -> Iterator[tuple[int, Header]]:
+        """Place and header of each batch from byte `position` on, checksums not looked at."""
+        end, mark = tail.size, self.mark
+        while position < end:
+            header = header_at(view, position, end, mark)
+            if header is None:
+                raise self._blame(view, position, tail)
+            yield position, header
+            position += header.length
+
+    def intact(self, view: memoryview, size: int) -> Iterator[tuple[int, Header]]:
+        """Place and header of each batch from the first on, up to the first that is damaged."""
+        position, offset = self.start, self.base
+        while position < size:
+            header = header_at(view, position, size, self.mark)
+            if header is None or header.base != offset or not is_intact(view, position, header):
+                return
+            yield position, header
+            position, offset = position + header.length, header.next
+
+    def check(self, view: memoryview, positions: list[int], headers: list[Header]) -> None:
+        """Raises CorruptSegment unless these neighbours are intact. Each is looked at once, when it is first met."""
+        if not positions:
+            return
+        first, behind = positions[0], positions[-1] + headers[-1].length
+        if self.is_checked(first, behind):
+            return
+        start, end = self._checked
+        for position, header in zip(positions, headers, strict=True):
+            if not start <= position < end and not is_intact(view, position, header):
+                raise self.damaged(position, header.base)
+        self._checked = (start, behind) if start <= first <= end else (first, behind)
+
+    def is_checked(self, first: int, behind: int) -> bool:
+        """Whether the batches between these bytes are known to be intact."""
+        start, end = self._checked
+        return start <= first and behind <= end
+
+    def all_checked(self, end: int) -> None:
+        self._checked = (self.start, end)
+
+    def damaged(
+        self, position: int, offset: int, what: str = "the checksum of the batch there is wrong"
+    ) -> CorruptSegment:
+        return corrupt_segment(self.path, position, offset, what)
+
+    def require_end(self, offset: int, tail: Tail) -> None:
+        """Raises CorruptSegment when the batches end before the segment should."""
+        if offset != tail.next_offset:
+            raise self.damaged(tail.size, offset, f"it ends there, its records reach to offset {tail.next_offset}")
+
+    def _blame(self, view: memoryview, position: int, tail: Tail) -> CorruptSegment:
+        """What follows a batch with a damaged length is not where that says: the error names the damaged one."""
+        good, offset = self.start, self.base
+        for at, header in self.intact(view, tail.size):
+            good, offset = at + header.length, header.next
+        return self.damaged(min(good, position), offset)
+
+    def position_of(self, offset: int, view: memoryview, tail: Tail) -> int:
+        """A byte at which a batch begins that stands at or before `offset`."""
+        known, position = self._hint
+        return position if known == offset else self._indexed(view, tail).for_offset(offset, self.start)
+
+    def position_before(self, timestamp: int, view: memoryview, tail: Tail) -> int:
+        """A byte at which a batch begins before which nothing is as late as `timestamp`."""
+        return self._indexed(view, tail).for_time(timestamp, self.start)
+
+    def remember(self, offset: int, position: int) -> None:
+        """The batch with `offset` begins at byte `position`: most reads go on where the last one ended."""
+        self._hint = (offset, position)
+
+    def _indexed(self, view: memoryview, tail: Tail) -> Index:
+        if self.index is None:
+            index, latest, end = Index(), self.state.max_timestamp, self.base
+            for position, header in self.batches(view, self.start, tail):
+                index.add(header.base, position, latest)
+                latest, end = max(latest, header.timestamp), header.next
+            self.require_end(end, tail)
+            self.index = index
+        return self.index
+
+
+def _write_all(disk: Disk, fd: int, parts: Sequence[bytes], position: int) -> int:
+    size = sum(map(len, parts))
+    done = disk.pwritev(fd, parts, position)
+    if done < size:  # a full disk takes a part and refuses the rest
+        rest = memoryview(b"".join(parts))
+        while done < size:
+            written = disk.pwrite(fd, rest[done:], position + done)
+            if not written:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            done += written
+    return size

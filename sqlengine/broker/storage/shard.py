@@ -1,0 +1,362 @@
+"""The log of one shard: a folder of segments, the last of which grows."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from sqlengine.broker.base import Appended, Records, ShardInfo
+from sqlengine.broker.errors import (
+    BrokerError,
+    TopicNotFound,
+    cannot_write,
+    offset_out_of_range,
+)
+from sqlengine.broker.storage.chain import Options, open_chain
+from sqlengine.broker.storage.codec import NO_EPOCH, Parts, Payload, decode, seal
+from sqlengine.broker.storage.head import FORMAT, State, file_generation, file_name
+from sqlengine.broker.storage.reading import Batches, Limits, read_batches, read_range
+from sqlengine.broker.storage.recovery import recover
+from sqlengine.broker.storage.segment import Segment
+from sqlengine.broker.storage.skimming import skim
+
+T = TypeVar("T")
+_MOST_AT_ONCE = 256  # one call of the system takes 1024 parts, and a batch has two
+
+
+class Queued:
+    """An append that waits for its turn: then it has been `appended`, or there is an `error`."""
+
+    __slots__ = ("appended", "epoch", "error", "length", "name", "payload", "timestamp", "writer")
+
+    def __init__(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> None:
+        self.payload = payload
+        self.timestamp = timestamp
+        self.writer = writer
+        self.epoch = epoch
+        self.name = writer.encode() if writer else b""
+        self.length = payload.length(self.name)
+        self.appended: Appended | None = None
+        self.error: BaseException | None = None
+
+
+def _has_writer(group: Sequence[Queued], writer: str | None) -> bool:
+    return writer is not None and any(other.writer == writer for other in group)
+
+
+class ShardLog:
+    """One shard. Appends take turns; reads take no lock: they see the segments and tails as last published."""
+
+    def __init__(self, topic: str, shard: int, folders: Sequence[Path], options: Options) -> None:
+        self.topic = topic
+        self.shard = shard
+        self._folders = tuple(folders)
+        self.options = options
+        self.maintenance = threading.RLock()  # held by what removes or replaces segments
+        self._append_lock = threading.Lock()
+        self._queue: deque[Queued] = deque()
+        self._sync_lock = threading.Lock()
+        self._closed = False
+        self._segments = open_chain(folders, options)
+        self._writers = recover(self._segments[-1])
+        if self._segments[-1].version < FORMAT:
+            self._roll(self._segments[-1])
+        if options.synced:
+            self._settle()
+
+    def _settle(self) -> None:
+        """The process before may have died between a write and its sync: what is found now, others will build on."""
+        for folder in self._folders:
+            self.options.disk.sync_folder(folder)
+        for segment in self._segments:
+            segment.dirty = True
+            segment.sync()
+            segment.close()
+
+    @staticmethod
+    def create(folder: Path, options: Options) -> None:
+        """The files of an empty shard."""
+        options.disk.make_folder(folder, mode=0o700)
+        Segment.create(folder / file_name(0), State(0), options.disk, durable=options.synced).close()
+
+    @property
+    def folder(self) -> Path:
+        """Where new segments go: the last of the shard's folders."""
+        return self._folders[-1]
+
+    @property
+    def where(self) -> str:
+        return f"topic {self.topic!r} shard {self.shard}"
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return self._segments
+
+    @property
+    def begin(self) -> int:
+        return self._segments[0].base
+
+    @property
+    def end(self) -> int:
+        return self._segments[-1].tail.next_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(segment.tail.size for segment in self._segments)
+
+    def info(self) -> ShardInfo:
+        segments = self._segments
+        folders = Counter(str(segment.path.parent) for segment in segments)
+        size = sum(segment.tail.size for segment in segments)
+        return ShardInfo(segments[0].base, segments[-1].tail.next_offset, size, dict(folders))
+
+    def last_epoch(self, writer: str) -> int | None:
+        return self._writers.get(writer)
+
+    def has(self, writer: str | None, epoch: int | None) -> bool:
+        """Whether the writer has appended that epoch already, or a later one: it would not come twice."""
+        return writer is not None and epoch is not None and self._writers.get(writer, NO_EPOCH) >= epoch
+
+    def append(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> Appended:
+        """Whoever comes first writes, and syncs once, what all have queued up meanwhile."""
+        mine = Queued(payload, timestamp, writer, epoch)
+        if self.options.durable:
+            self._queue.append(mine)
+        with self._append_lock:
+            if not self.options.durable:  # nobody waits for long
+                self._append_queued((mine,))
+            while mine.appended is None and mine.error is None:
+                self._append_queued([self._queue.popleft() for _ in range(min(len(self._queue), _MOST_AT_ONCE))])
+        if mine.appended is None:
+            raise mine.error or BrokerError(f"cannot write to {self.where}")
+        return mine.appended
+
+    def _append_queued(self, queued: Sequence[Queued]) -> None:
+        try:
+            self._require_open()
+            group: list[Queued] = []
+            size = 0
+            for item in queued:
+                known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                last = self._segments[-1]
+                full = last.tail.size + size + item.length > self.options.segment_bytes
+                if group and (known or full or _has_writer(group, item.writer)):
+                    self._write_group(group)
+                    group, size = [], 0
+                    known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                if known:
+                    item.appended = Appended(self.end, self.end, duplicate=True)
+                elif not (full and last.tail.size > last.start) or self._rolled_for(item):
+                    group.append(item)
+                    size += item.length
+            if group:
+                self._write_group(group)
+        except BaseException as error:
+            for item in queued:
+                if item.appended is None and item.error is None:
+                    item.error = error
+            if not isinstance(error, BrokerError):
+                raise
+
+    def _rolled_for(self, item: Queued) -> bool:
+        try:
+            self._roll(self._segments[-1])
+        except OSError as error:
+            item.error = cannot_write(self.where, error)
+        return item.error is None
+
+    def _write_group(self, group: list[Queued]) -> None:
+        """Writes the batches behind the tail, all or none."""
+        segment = self._segments[-1]
+        base = segment.tail.next_offset
+        parts: list[bytes] = []
+        for item in group:
+            behind = base + item.payload.rows
+            parts += seal(item.payload, segment.mark, base, behind, item.timestamp, item.name, item.epoch)
+            base = behind
+        try:
+            segment.write(parts, durable=self.options.durable)
+        except OSError as error:
+            for item in group:
+                item.error = cannot_write(self.where, error)
+            return
+        for item in group:
+            base = segment.tail.next_offset
+            if item.writer is not None:
+                self._writers[item.writer] = item.epoch
+            segment.advance(base, item.length, base + item.payload.rows, item.timestamp)
+            item.appended = Appended(base, base + item.payload.rows)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise TopicNotFound(f"topic {self.topic!r} was deleted, or the broker is closed")
+
+    def _roll(self, last: Segment) -> Segment:
+        state = State(last.tail.next_offset, last.tail.max_timestamp, dict(self._writers))
+        no_rows = state.base == last.base  # epochs only, and the new head knows them
+        path = self.folder / file_name(state.base, file_generation(last.path) + 1 if no_rows else 0)
+        with self._sync_lock:
+            if self.options.synced:
+                last.sync()  # or else a power loss could tear a file that is not the last
+            fresh = Segment.create(path, state, self.options.disk, durable=self.options.synced)
+            last.close()
+        self._segments = (*(self._segments[:-1] if no_rows else self._segments), fresh)
+        if no_rows:
+            self._remove((last,))
+        return fresh
+
+    def roll(self) -> tuple[Segment, ...]:
+        """Begins a new segment unless the last is empty; returns those before it, which never change again."""
+        with self._append_lock:
+            self._require_open()
+            last = self._segments[-1]
+            try:
+                if last.tail.size > last.start:
+                    self._roll(last)
+            except OSError as error:
+                raise cannot_write(self.where, error) from error
+            return self._segments[:-1]
+
+    def move_to(self, folder: Path) -> None:
+        """From now on new segments go to `folder`. Raises BrokerFull or BrokerError, changing nothing."""
+        with self._append_lock:
+            self._require_open()
+            before = self._folders
+            self._folders = (*before, folder)
+            try:
+                self._roll(self._segments[-1])
+            except OSError as error:
+                self._folders = before
+                raise cannot_write(self.where, error) from error
+
+    def bring(self) -> None:
+        """Moves the segments that stand elsewhere to the last folder, one after the other. Readers notice nothing, and
+        after a death on the way each stands in one of the two places."""
+        with self.maintenance:
+            for segment in self._segments[:-1]:
+                if segment.path.parent == self.folder:
+                    continue
+                try:
+                    moved = segment.copy(self.folder / segment.path.name)
+                except OSError as error:
+                    raise cannot_write(self.where, error) from error
+                with self._append_lock:
+                    self._segments = tuple(moved if s is segment else s for s in self._segments)
+                self._remove((segment,))
+
+    def read(self, offset: int, limits: Limits) -> Records | None:
+        def work(segments: tuple[Segment, ...]) -> Records:
+            segment = segments[bisect_right(segments, offset, key=_base) - 1]
+            skimmed = skim(self.topic, self.shard, segment, offset, limits)
+            if skimmed is not None:
+                return skimmed
+            return read_range(self.topic, self.shard, segments, offset, limits)
+
+        return self._reading(offset, limits, work)
+
+    def read_batches(self, offset: int, limits: Limits) -> Batches | None:
+        """The batches that hold the records which `read` would give."""
+        return self._reading(offset, limits, lambda s: read_batches(s, offset, limits))
+
+    def _reading(self, offset: int, limits: Limits, work: Callable[[tuple[Segment, ...]], T]) -> T | None:
+        while True:
+            self._require_open()
+            segments = self._segments
+            begin, end = segments[0].base, segments[-1].tail.next_offset
+            stop = end if limits.until is None else limits.until
+            if not begin <= offset <= end or stop > end:
+                raise offset_out_of_range(self.where, offset if stop <= end else stop, begin, end)
+            if offset >= stop:
+                return None
+            try:
+                return work(segments)
+            except FileNotFoundError:
+                self._require_open()
+                if segments is self._segments:
+                    raise  # else retention or compaction removed a file after we looked
+
+    def offset_for_time(self, timestamp: int) -> int:
+        while True:
+            self._require_open()
+            segments = self._segments
+            place = bisect_left(segments, timestamp, key=_latest)
+            if place == len(segments):
+                return segments[-1].tail.next_offset
+            try:
+                return _first_since(segments[place], timestamp)
+            except FileNotFoundError:
+                self._require_open()
+                if segments is self._segments:
+                    raise
+
+    def drop(self, count: int) -> None:
+        """Removes the first `count` segments, never the last one. The caller holds `maintenance`."""
+        with self._append_lock:
+            gone, self._segments = self._segments[:count], self._segments[count:]
+        self._remove(gone)
+
+    def replace(self, old: tuple[Segment, ...], new: Segment) -> None:
+        """Puts `new` in the place of `old`, the first segments. The caller holds `maintenance`."""
+        with self._append_lock:
+            self._segments = (new, *self._segments[len(old) :])
+        self._remove(old)
+
+    def _remove(self, segments: tuple[Segment, ...]) -> None:
+        with self._sync_lock:
+            for segment in segments:
+                segment.remove()
+
+    def sync(self) -> None:
+        """Returns when what was appended so far is on disk."""
+        with self._sync_lock:
+            if self._closed:
+                return
+            segments = self._segments
+            try:
+                for segment in segments:
+                    segment.sync()
+            except OSError as error:
+                raise BrokerError(f"cannot sync {self.where}", detail=error.strerror) from error
+            for segment in segments[:-1]:
+                segment.close()
+
+    def close(self) -> None:
+        with self._append_lock, self._sync_lock:
+            self._closed = True
+            for segment in self._segments:
+                segment.close()
+                segment.unmap()
+
+
+def _base(segment: Segment) -> int:
+    return segment.base
+
+
+def _latest(segment: Segment) -> int:
+    return segment.tail.max_timestamp
+
+
+def _first_since(segment: Segment, timestamp: int) -> int:
+    """The offset of the first record since `timestamp` in a segment that has one, or whose forerunner had it."""
+    if segment.state.max_timestamp >= timestamp:
+        return segment.base
+    tail, buffer = segment.tail, segment.buffer()
+    view = memoryview(buffer)
+    for position, header in segment.batches(view, segment.position_before(timestamp, view, tail), tail):
+        if header.timestamp >= timestamp:
+            segment.check(view, [position], [header])
+            return _first_row_since(decode(buffer, position, header), header.base, timestamp)
+    return tail.next_offset
+
+
+def _first_row_since(parts: Parts, base: int, timestamp: int) -> int:
+    if parts.offsets is None or parts.timestamps is None:
+        return base
+    return int(parts.offsets[int(np.argmax(parts.timestamps >= timestamp))])

@@ -1,0 +1,255 @@
+"""Topics as people and other programs see them, in JSON: over HTTP, and on a data folder that no server uses."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+
+from parser.errors import ServiceError
+from sqlengine.broker.base import Broker, Records, TopicInfo, TopicOptions, is_system
+from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
+
+Json = dict[str, object]
+
+COMMANDS = "_commands"
+MAX_RECORDS = 10_000
+MAX_WAIT_S = 1.0
+_LIMITS = ("retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes")
+_CHANGES = (*_LIMITS, "compression")
+_OPTIONS = ("name", "shards", "compacted", *_CHANGES, "if_not_exists")
+
+
+class BadRequest(ServiceError):
+    """What was asked for makes no sense, whatever the topics are."""
+
+    title = "bad request"
+
+
+def list_topics(broker: Broker) -> Json:
+    return {"topics": [topic_json(t) for t in broker.topics()]}
+
+
+def create_topic(broker: Broker, asked: object) -> Json:
+    """A new topic from {"name", "shards", "compacted", "if_not_exists"} and what `alter_topic` takes."""
+    if not isinstance(asked, Mapping) or not isinstance(asked.get("name"), str):
+        raise BadRequest('a topic needs a "name"', hint='send {"name": "events", "shards": 1}')
+    name = str(asked["name"])
+    _refuse_unknown(asked, _OPTIONS)
+    refuse_system(name)
+    shards = _number(asked, "shards")
+    info = broker.create_topic(
+        name,
+        1 if shards is None else shards,
+        compacted=_flag(asked, "compacted"),
+        if_not_exists=_flag(asked, "if_not_exists"),
+        **_changes(asked),
+    )
+    return topic_json(info)
+
+
+def alter_topic(broker: Broker, name: str, asked: object) -> Json:
+    """The topic with {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes", "compression"} as they are
+    given; null removes a limit, what is not named stays."""
+    if not isinstance(asked, Mapping) or not asked:
+        raise BadRequest("what is to change is missing", hint='send {"retention_ms": 86400000}')
+    _refuse_unknown(asked, _CHANGES)
+    refuse_system(name)
+    return topic_json(broker.alter_topic(name, **_changes(asked)))
+
+
+def _refuse_unknown(asked: Mapping[object, object], known: Collection[str]) -> None:
+    unknown = sorted(str(k) for k in asked.keys() - set(known))
+    if unknown:
+        raise BadRequest(f"a topic has no option '{unknown[0][:60]}'", detail=f"options: {', '.join(known)}")
+
+
+def _changes(asked: Mapping[object, object]) -> TopicOptions:
+    found = TopicOptions()
+    if "retention_ms" in asked:
+        found["retention_ms"] = _number(asked, "retention_ms")
+    if "retention_bytes" in asked:
+        found["retention_bytes"] = _number(asked, "retention_bytes")
+    if "delete_retention_ms" in asked:
+        found["delete_retention_ms"] = _number(asked, "delete_retention_ms")
+    if "max_bytes" in asked:
+        found["max_bytes"] = _number(asked, "max_bytes")
+    if "compression" in asked:
+        found["compression"] = _compression(asked["compression"])
+    return found
+
+
+def _compression(value: object) -> Compression:
+    for known in COMPRESSIONS:
+        if value == known:
+            return known
+    raise BadRequest(
+        f"'compression' must be one of {', '.join(COMPRESSIONS)}", detail=f"it is {json.dumps(value)[:60]}"
+    )
+
+
+def _number(asked: Mapping[object, object], key: str) -> int | None:
+    value = asked.get(key)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise BadRequest(f"'{key}' must be a whole number", detail=f"it is {json.dumps(value)[:60]}")
+    return value
+
+
+def _flag(asked: Mapping[object, object], key: str) -> bool:
+    value = asked.get(key, False)
+    if not isinstance(value, bool):
+        raise BadRequest(f"'{key}' must be true or false", detail=f"it is {json.dumps(value)[:60]}")
+    return value
+
+
+def delete_topic(broker: Broker, name: str, users: Collection[str] = ()) -> Json:
+    """Removes the topic, unless jobs read or write it."""
+    refuse_system(name)
+    refuse_used(name, users)
+    broker.delete_topic(name)
+    return {"deleted": name}
+
+
+def refuse_used(name: str, users: Collection[str]) -> None:
+    """Without the topic these jobs could not go on."""
+    if users:
+        names = sorted(users)
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        raise TopicInUse(f"topic '{name}' is used by {shown}", hint="stop or remove these jobs first")
+
+
+class TopicInUse(BrokerError):
+    """Jobs that run read or write it."""
+
+
+def append_lines(
+    broker: Broker, name: str, data: bytes, *, shard: int = 0, key: str | None = None, now_ms: int
+) -> Json:
+    """Appends each line as a record, all of them at once; empty lines are none. Gives the offsets."""
+    if name != COMMANDS:
+        refuse_system(name)
+    lines = [line for line in data.split(b"\n") if line]
+    keys = [key.encode()] * len(lines) if key is not None else None
+    if name == COMMANDS and keys is None:
+        keys = [_command_id(line) for line in lines]
+    done = broker.append(name, shard, lines, keys=keys, timestamp_ms=now_ms)
+    return {"first_offset": done.first_offset, "next_offset": done.next_offset}
+
+
+def read_records(
+    broker: Broker,
+    name: str,
+    *,
+    shard: int = 0,
+    offset: str = "earliest",
+    limit: int = 100,
+    wait_s: float = 0,
+    key: str | None = None,
+) -> Json:
+    """Records of one shard from `offset` on (a number, 'earliest', 'latest' or a time): of the next `limit` those with
+    that `key`, if one is given. An empty answer comes after `wait_s` seconds, and 1 at most."""
+    if limit < 0 or not math.isfinite(wait_s):
+        raise BadRequest("a limit and a time to wait are numbers from 0 on")
+    start = find_offset(broker, name, shard, offset)
+    if limit == 0:
+        return {"records": [], "next_offset": start}
+    limit = min(limit, MAX_RECORDS)
+    records = broker.read(name, shard, start, max_records=limit)
+    if records is None and wait_s > 0:
+        broker.wait_for_data(min(wait_s, MAX_WAIT_S))
+        records = broker.read(name, shard, start, max_records=limit)
+    if records is None:
+        return {"records": [], "next_offset": start}
+    return {"records": records_json(records, None if key is None else key.encode()), "next_offset": records.next_offset}
+
+
+def find_offset(broker: Broker, name: str, shard: int, text: str) -> int:
+    """The offset that a person means: a number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC unless it
+    says otherwise), for the first record since then."""
+    if text == "latest":
+        return broker.end_offset(name, shard)
+    if text == "earliest":
+        return broker.begin_offset(name, shard)
+    if text.isascii() and text.removeprefix("-").isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "a number, 'earliest', 'latest' or a time like 2026-01-31T12:00"
+        raise BadRequest(f"'{text[:60]}' is not an offset", hint=hint) from None
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return broker.offset_for_time(name, shard, int(aware.timestamp() * 1000))
+
+
+def compact_topic(broker: Broker, name: str) -> Json:
+    """Compacts the topic now, and tells what that saved."""
+    before = broker.topic(name).bytes
+    broker.compact(name)
+    return {"name": name, "bytes_before": before, "bytes": broker.topic(name).bytes}
+
+
+def refuse_system(name: str) -> None:
+    """What the system writes must not be written by others."""
+    if is_system(name):
+        raise BadRequest(f"topic '{name}' belongs to the system", hint="choose a name that does not begin with '_'")
+
+
+def _command_id(line: bytes) -> bytes:
+    try:
+        identity = json.loads(line)["id"]
+        if isinstance(identity, str):
+            return identity.encode()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise BadRequest(
+        'a command is a JSON object with an "id"',
+        detail=line[:200].decode("utf-8", "replace"),
+        hint='{"id": "1", "op": "submit", "name": "NAME", "sql": "INSERT INTO …"}, all on one line',
+    )
+
+
+def topic_json(info: TopicInfo) -> Json:
+    return {
+        "name": info.name,
+        "shards": info.shards,
+        "begin": list(info.begin),
+        "end": list(info.end),
+        "records": sum(info.end) - sum(info.begin),
+        "bytes": info.bytes,
+        "compacted": info.compacted,
+        "retention_ms": info.retention_ms,
+        "retention_bytes": info.retention_bytes,
+        "delete_retention_ms": info.delete_retention_ms,
+        "max_bytes": info.max_bytes,
+        "compression": info.compression,
+    }
+
+
+def records_json(records: Records, wanted: bytes | None = None) -> list[Json]:
+    """Values and keys as text, or as base64 under another name where they are no UTF-8; of one key if `wanted`."""
+    keys = records.keys.to_pylist() if records.keys is not None else [None] * records.num_rows
+    rows = zip(records.offsets.tolist(), records.timestamps.tolist(), keys, records.values.to_pylist(), strict=True)
+    found: list[Json] = []
+    for offset, timestamp, key, value in rows:
+        if wanted is not None and key != wanted:
+            continue
+        found.append({"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)})
+    return found
+
+
+def _text(name: str, value: bytes | None) -> Json:
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(value).decode()}
+
+
+def missing_folder(folder: object) -> ServiceError:
+    return ServiceError(
+        f"'{folder}' is not a data folder", hint="name the folder that 'sql serve --data' was given, or was made by it"
+    )

@@ -1,0 +1,125 @@
+"""Shards and groups of topics as people and other programs see them, in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.ownership import GroupInfo
+from sqlengine.broker.topic_access import BadRequest, Json, find_offset, refuse_system, topic_json
+
+
+class Movable(Broker, Protocol):
+    """A broker whose shards can be moved from here: it runs in this process."""
+
+    def move_shard(self, topic: str, shard: int, folder: Path, *, data: bool = False) -> None: ...
+
+
+def describe_topic(broker: Broker, name: str) -> Json:
+    """What `topic_json` says, each shard with its size and folders, and each group with owners and what it has to read."""
+    info = broker.topic(name)
+    shards = [
+        {
+            "shard": number,
+            "begin": shard.begin,
+            "end": shard.end,
+            "records": shard.end - shard.begin,
+            "bytes": shard.bytes,
+            "folders": dict(shard.folders),
+        }
+        for number, shard in enumerate(broker.shards(name))
+    ]
+    groups = [_progress(group, name, info.begin, info.end) for group in broker.groups()]
+    return topic_json(info) | {"places": shards, "groups": [g for g in groups if g["shards"]]}
+
+
+def list_groups(broker: Broker) -> Json:
+    """All groups, each with its members and topics."""
+    ends: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {t.name: (t.begin, t.end) for t in broker.topics()}
+    found = []
+    for group in broker.groups():
+        topics = sorted({*group.offsets, *(t for m in group.members for t in m.shards)} & ends.keys())
+        found.append(
+            {
+                "group": group.name,
+                "generation": group.generation,
+                "members": [
+                    {
+                        "name": member.name,
+                        "topics": list(member.topics),
+                        "shards": {topic: list(shards) for topic, shards in member.shards.items()},
+                        "session_ms": member.session_ms,
+                        "silent_ms": member.silent_ms,
+                    }
+                    for member in group.members
+                ],
+                "topics": [{"topic": t} | _progress(group, t, *ends[t]) for t in topics],
+            }
+        )
+    return {"groups": found}
+
+
+def _progress(group: GroupInfo, topic: str, begin: tuple[int, ...], end: tuple[int, ...]) -> Json:
+    owners = {shard: m.name for m in group.members for shard in m.shards.get(topic, ())}
+    committed = group.offsets.get(topic, {})
+    shards = [
+        {
+            "shard": shard,
+            "owner": owners.get(shard),
+            "committed": committed.get(shard),
+            "end": end[shard],
+            "lag": end[shard] - max(begin[shard], min(committed.get(shard, 0), end[shard])),
+        }
+        for shard in range(len(end))
+        if shard in owners or shard in committed
+    ]
+    return {"group": group.name, "shards": shards, "lag": sum(int(str(s["lag"])) for s in shards)}
+
+
+def reset_group(broker: Broker, group: str, asked: object) -> Json:
+    """Sets where a group goes on reading: {"topic", "to", "shard"}; `to` is what `find_offset` takes, default all shards.
+
+    Fenced while the group has members."""
+    if not isinstance(asked, Mapping) or not all(isinstance(asked.get(k), str) for k in ("topic", "to")):
+        raise BadRequest('a reset needs a "topic" and a "to"', hint='send {"topic": "events", "to": "earliest"}')
+    name, to, shard = str(asked["topic"]), str(asked["to"]), asked.get("shard")
+    info = broker.topic(name)
+    if shard is not None and (not isinstance(shard, int) or isinstance(shard, bool)):
+        raise BadRequest("'shard' must be a whole number")
+    shards = range(info.shards) if shard is None else [shard]
+    offsets = {number: find_offset(broker, name, number, to) for number in shards}
+    for number, offset in offsets.items():
+        if not info.begin[number] <= offset <= broker.end_offset(name, number):
+            raise BrokerError(
+                f"offset {offset} of topic {name!r} shard {number} does not exist",
+                detail=f"it begins at {info.begin[number]} and ends before {info.end[number]}",
+            )
+    broker.commit(group, name, offsets)
+    return {"group": group, "topic": name, "offsets": {str(number): offset for number, offset in offsets.items()}}
+
+
+def delete_group(broker: Broker, group: str) -> Json:
+    """Forgets what the group committed. BrokerError when there is no such group."""
+    if group not in {known.name for known in broker.groups()}:
+        raise BrokerError(f"group {group!r} does not exist")
+    broker.delete_group(group)
+    return {"deleted": group}
+
+
+def move_shard(broker: Movable, name: str, asked: object, volumes: tuple[Path, ...] | None) -> Json:
+    """Moves a shard: {"shard", "folder", "with_data"}. With `volumes` only into one of them or below."""
+    if not isinstance(asked, Mapping) or not isinstance(asked.get("folder"), str):
+        raise BadRequest('a move needs a "folder"', hint='send {"shard": 0, "folder": "/disk2"}')
+    refuse_system(name)
+    shard, data, folder = asked.get("shard", 0), asked.get("with_data", False), Path(str(asked["folder"]))
+    if not isinstance(shard, int) or not isinstance(data, bool):
+        raise BadRequest("'shard' must be a whole number, 'with_data' true or false")
+    if volumes is not None and not any(folder.resolve().is_relative_to(v.resolve()) for v in volumes):
+        raise BadRequest(
+            f"'{folder}' is not a folder for topics", hint=f"start the server with --volume {folder} to allow it"
+        )
+    broker.move_shard(name, shard, folder, data=data)
+    return {"name": name, "shard": shard, "folders": dict(broker.shards(name)[shard].folders)}

@@ -1,0 +1,55 @@
+"""An instance as a process: a plain interpreter that is told its work on standard input.
+
+It dies with the server that started it; the next server starts others, which go on from what is on disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle  # noqa: TID251  between this process and its own child, never stored
+import signal
+import sys
+import threading
+from types import FrameType
+
+from sqlengine.broker.errors import BrokerUnreachable
+from sqlengine.broker.remote.near import NearTransport
+from sqlengine.cluster.instance import Instance
+from sqlengine.cluster.subtask_stores import parts_folder
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.machine import THIS
+from sqlengine.state.stores import RocksStores
+from sqlengine.system.memory import give_back, keep_for_reuse
+from sqlengine.system.parent import die_with_parent
+from sqlengine.system.spawning import Work
+
+log = logging.getLogger("sqlengine")
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+def main() -> None:
+    """The child, until SIGTERM."""
+    work: Work = pickle.load(sys.stdin.buffer)  # noqa: S301
+    die_with_parent(work.parent)
+    stopping = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(level=logging.INFO, format=FORMAT)
+    sys.setswitchinterval(0.0001)
+    keep_for_reuse()
+    try:
+        factory = OperatorFactory(THIS.rules(work.config))
+        # The log of a part is cut where its checkpoint stands, which must not be lost then.
+        stores = RocksStores(parts_folder(work.config), work.config.fsync)
+        instance = Instance(work.place, NearTransport(work.socket), work.config, THIS, factory, stores)
+        give_back()
+        log.info("instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid())
+        instance.run(stopping.is_set)
+    except BrokerUnreachable as error:
+        log.error("instance %s ends: %s", work.place.name, error)
+        os._exit(1)

@@ -1,0 +1,273 @@
+"""Columns of made-up values. Value `n` of a column is a function of `n`, the column's place and the seed: random bits come
+from a counter that is mixed (SplitMix64), so that any range of rows can be made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.errors import PlanError, UnsupportedError
+from parser.types import MAX_LENGTH, DataType, Root
+from sqlengine.connectors.column_paths import parts_of
+from sqlengine.formats.times import NANOS
+
+# From the first row and the one behind the last to the column.
+Maker = Callable[[int, int], pa.Array]
+Bits = npt.NDArray[np.uint64]
+
+_RANGES: dict[Root, tuple[int, int]] = {
+    Root.TINYINT: (-(2**7), 2**7 - 1),
+    Root.SMALLINT: (-(2**15), 2**15 - 1),
+    Root.INT: (-(2**31), 2**31 - 1),
+    Root.BIGINT: (-(2**63), 2**63 - 1),
+}
+_FLOATS = {Root.FLOAT: float(np.finfo(np.float32).max), Root.DOUBLE: float(np.finfo(np.float64).max)}
+_DAY_MS = 86_400_000
+_TEXT_LENGTH = 100
+_ENTRIES = 3  # of an ARRAY, a MAP or a MULTISET
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What all columns share; `start` is the time of row 0 in ms."""
+
+    seed: int
+    rate: int
+    start: int
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column, or a part of one ('tags.element'), and the table's options."""
+
+    name: str
+    type: DataType
+    index: int
+    options: Mapping[str, object]
+
+    def option(self, name: str) -> object:
+        """One of its own: 'min', 'max', …"""
+        return self.options[f"fields.{self.name}.{name}"]
+
+    def part(self, place: int) -> Field:
+        """A field of a ROW, the element of an ARRAY or MULTISET, the key and the value of a MAP."""
+        name, kind = parts_of(self.type)[place]
+        return Field(f"{self.name}.{name}", kind, (self.index + 1) * 0x100000001B3 + place, self.options)
+
+    @property
+    def length(self) -> int | None:
+        """How many rows a sequence has; None for random columns."""
+        if self.option("kind") != "sequence":
+            return None
+        return max(self.whole("end") - self.whole("start") + 1, 0)
+
+    def whole(self, name: str) -> int:
+        value = self.option(name)
+        if not isinstance(value, int):
+            raise PlanError(f"column '{self.name}' needs the option 'fields.{self.name}.{name}'")
+        return value
+
+    def bound(self, name: str, default: float, parse: Callable[[str], float]) -> float:
+        text = self.option(name)
+        try:
+            return default if text is None else parse(str(text))
+        except ValueError:
+            raise PlanError(f"bad value '{text}' for option 'fields.{self.name}.{name}' of a {self.type}") from None
+
+
+def maker(field: Field, rows: Rows) -> Maker:
+    """PlanError for options that do not suit the column's type, UnsupportedError for a type that cannot be made up."""
+    if field.option("kind") == "sequence":
+        return _sequence(field)
+    make = _random(field, rows)
+    share = field.option("null-rate")
+    assert isinstance(share, float)
+    if not share:
+        return make
+
+    def with_nulls(first: int, end: int) -> pa.Array:
+        nulls = _unit(_bits(first, end, field.index, rows.seed, 1)) < share
+        return make(first, end).take(pa.array(np.arange(end - first), mask=nulls))
+
+    return with_nulls
+
+
+def _bits(first: int, end: int, column: int, seed: int, stream: int) -> Bits:
+    """64 random bits a row; `stream` tells the uses within one column apart."""
+    key = (seed * 0x9E3779B97F4A7C15 + column * 0xD1B54A32D192ED03 + stream * 0x8CB92BA72F3D8DD7) % 2**64
+    state = np.arange(first, end, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
+    return _mix(_mix(state) ^ np.uint64(key))
+
+
+def _mix(state: Bits) -> Bits:
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def _unit(bits: Bits) -> npt.NDArray[np.float64]:
+    """From 0 to below 1."""
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _sequence(field: Field) -> Maker:
+    if "." in field.name:
+        raise UnsupportedError(f"'{field.name}' cannot be a sequence", hint="columns can, their parts cannot")
+    start, kind = field.whole("start"), field.type
+    field.whole("end")
+    if not (kind.is_numeric or kind.is_string):
+        raise UnsupportedError(f"column '{field.name}' of type {kind} cannot be a sequence")
+
+    def make(first: int, end: int) -> pa.Array:
+        return pa.array(np.arange(start + first, start + end)).cast(kind.arrow, safe=False)
+
+    return make
+
+
+def _random(field: Field, rows: Rows) -> Maker:
+    root = field.type.root
+    if root in _RANGES:
+        return _integers(field, rows)
+    if root in _FLOATS or root is Root.DECIMAL:
+        return _numbers(field, rows)
+    if field.type.is_string or field.type.is_binary:
+        return _texts(field, rows)
+    if field.type.is_timestamp or root in (Root.DATE, Root.TIME):
+        return _times(field, rows)
+    if root is Root.ROW:
+        return _row(field, rows)
+    if root in (Root.ARRAY, Root.MAP, Root.MULTISET):
+        return _collection(field, rows)
+    if root is Root.BOOLEAN:
+        return lambda first, end: pa.array(
+            (_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_)
+        )
+    raise UnsupportedError(f"datagen makes no {field.type}", hint=f"leave column '{field.name}' out, or compute it")
+
+
+def _integers(field: Field, rows: Rows) -> Maker:
+    low, high = _RANGES[field.type.root]
+    low, high = int(field.bound("min", low, int)), int(field.bound("max", high, int))
+    if not _RANGES[field.type.root][0] <= low <= high <= _RANGES[field.type.root][1]:
+        raise PlanError(f"'fields.{field.name}.min' and '.max' are no range of {field.type}")
+    span = high - low + 1
+
+    def make(first: int, end: int) -> pa.Array:
+        bits = _bits(first, end, field.index, rows.seed, 0)
+        drawn = bits if span == 2**64 else bits % np.uint64(span)
+        return pa.array((drawn + np.uint64(low % 2**64)).view(np.int64)).cast(field.type.arrow)
+
+    return make
+
+
+def _numbers(field: Field, rows: Rows) -> Maker:
+    kind = field.type
+    most = _FLOATS.get(kind.root) or float(10 ** (kind.precision - kind.scale)) * (1 - 2.0**-50)
+    low, high = field.bound("min", -most, float), field.bound("max", most, float)
+    if not -most <= low <= high <= most:
+        raise PlanError(f"'fields.{field.name}.min' and '.max' are no range of {kind}")
+
+    def make(first: int, end: int) -> pa.Array:
+        share = _unit(_bits(first, end, field.index, rows.seed, 0))
+        values = low * (1 - share) + high * share
+        if kind.root is not Root.DECIMAL:
+            return pa.array(values).cast(kind.arrow, safe=False)
+        step = Decimal(1).scaleb(-kind.scale)
+        return pa.array([Decimal(v).quantize(step, rounding="ROUND_DOWN") for v in values.tolist()], kind.arrow)
+
+    return make
+
+
+def _texts(field: Field, rows: Rows) -> Maker:
+    """Hexadecimal digits, as Flink's."""
+    own = field.type.length if field.type.length != MAX_LENGTH else _TEXT_LENGTH
+    given = field.option("length")
+    length = given if isinstance(given, int) else own
+    if length > field.type.length:
+        raise PlanError(f"'fields.{field.name}.length' is more than {field.type} holds")
+    varies = bool(field.option("var-len"))
+
+    def make(first: int, end: int) -> pa.Array:
+        count, words = end - first, (length + 15) // 16
+        bits = np.stack([_bits(first, end, field.index, rows.seed, 2 + w) for w in range(words)], axis=1)
+        nibbles = (bits[:, :, None] >> (np.arange(16, dtype=np.uint64) * np.uint64(4))) & np.uint64(15)
+        digits = _HEX[nibbles.reshape(count, words * 16)[:, :length].astype(np.intp)]
+        lengths = np.full(count, length, np.int64)
+        if varies:
+            lengths = (_bits(first, end, field.index, rows.seed, 0) % np.uint64(length)).astype(np.int64) + 1
+        data = [row[:n].tobytes() for row, n in zip(digits, lengths.tolist(), strict=True)]
+        return pa.array(data, pa.binary()).cast(field.type.arrow)
+
+    return make
+
+
+def _times(field: Field, rows: Rows) -> Maker:
+    past = field.option("max-past")
+    reach = past if isinstance(past, int) else 0
+    kind = field.type
+
+    def make(first: int, end: int) -> pa.Array:
+        millis = rows.start + np.arange(first, end) * 1000 // rows.rate
+        if reach:
+            millis -= (_bits(first, end, field.index, rows.seed, 0) % np.uint64(reach + 1)).astype(np.int64)
+        if kind.root is Root.DATE:
+            return pa.array((millis // _DAY_MS).astype(np.int32)).view(pa.date32())
+        if kind.root is Root.TIME:
+            millis %= _DAY_MS
+        values = millis * (NANOS["ms"] // NANOS[kind.arrow.unit])
+        return pa.array(values.astype(np.int32) if kind.arrow.bit_width == 32 else values).view(kind.arrow)
+
+    return make
+
+
+def _row(field: Field, rows: Rows) -> Maker:
+    makers = [maker(field.part(i), rows) for i in range(len(field.type.children))]
+    return lambda first, end: pa.StructArray.from_arrays(
+        [make(first, end) for make in makers], fields=list(field.type.arrow)
+    )
+
+
+def _collection(field: Field, rows: Rows) -> Maker:
+    """Each row has 'length' entries; of equal keys of a MAP the last counts, equal elements of a MULTISET are counted."""
+    given = field.option("length")
+    length = given if isinstance(given, int) else _ENTRIES
+    rows = replace(rows, rate=rows.rate * length)  # what is made is as late as its row
+    makers = [maker(field.part(i), rows) for i in range(len(field.type.children))]
+    if field.type.root is not Root.ARRAY:
+        _check_key(field.part(0))
+
+    def make(first: int, end: int) -> pa.Array:
+        entries = [make(first * length, end * length) for make in makers]
+        of = np.repeat(np.arange(end - first), length)
+        if field.type.root is not Root.ARRAY:
+            of, entries = _by_key(of, entries)
+        offsets = pa.array(np.searchsorted(of, np.arange(end - first + 1)), pa.int32())
+        nested = pa.ListArray if field.type.root is Root.ARRAY else pa.MapArray
+        return nested.from_arrays(offsets, *entries, type=field.type.arrow)
+
+    return make
+
+
+def _check_key(key: Field) -> None:
+    if key.type.children:
+        raise UnsupportedError(f"datagen makes no keys of {key.type}", hint=f"see column '{key.name}'")
+    if key.option("null-rate"):
+        raise UnsupportedError(f"'fields.{key.name}.null-rate' is not supported: a key is not NULL")
+
+
+def _by_key(of: npt.NDArray[np.int64], entries: list[pa.Array]) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
+    """One entry of each key of a row, the last of several. Without values: how often it came."""
+    codes = np.asarray(entries[0].dictionary_encode().indices).astype(np.int64)
+    pairs = (of * len(of) + codes)[::-1]
+    _, last, counts = np.unique(pairs, return_index=True, return_counts=True)
+    at = len(of) - 1 - last
+    order = np.argsort(at)
+    taken = pa.array(at[order])
+    values = entries[1].take(taken) if len(entries) > 1 else pa.array(counts[order], pa.int32())
+    return of[at[order]], [entries[0].take(taken), values]

@@ -1,0 +1,159 @@
+"""The files of a table that is read: which there are, what stands in their names, and whether they are still the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.errors import ExecutionError, UnsupportedError
+from planner.catalog import MetadataColumn, Table
+from planner.scalar import Scalar
+from sqlengine.connectors.filesystem.partitions import Texts, columns_of_partitions, fulfils, partitions, value_of
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".deflate")
+
+
+class Files:
+    """A shard is a file by its path. `interval` (ms): how often to look for new ones, None for never; `default`: how the
+    folder of a partition is called whose value is NULL. `ends`: what each file's size was when it was found."""
+
+    def __init__(self, table: Table, root: Path, interval: int | None, default: str, clock: Callable[[], int]) -> None:
+        if not root.exists():
+            raise ExecutionError(f"there is no file or folder '{root}' for table '{table.display}'")
+        self._table = table
+        self._root = root
+        self._interval = interval
+        self._clock = clock
+        self._default = default
+        self.ends: dict[str, int] = {}
+        self._inodes: dict[str, int] = {}
+        self._partitions = columns_of_partitions(table)
+        self._where: Scalar | None = None
+        self._values: dict[tuple[str, str], pa.Array] = {}  # of a folder, by the key of metadata
+        self._looked = clock()
+        self._shards: list[str] = []
+        self._look()
+
+    def _look(self) -> None:
+        """Takes up files that appeared, as long as they are now."""
+        for path in self._found():
+            shard = str(path)
+            if shard in self._inodes:
+                continue
+            if path.suffix in _COMPRESSED:
+                raise UnsupportedError(f"'{path}' is compressed", hint="decompress it first: offsets count its bytes")
+            status = path.stat()
+            self._inodes[shard], self.ends[shard] = status.st_ino, status.st_size
+            self._shards.append(shard)
+
+    def _found(self) -> list[Path]:
+        if not self._partitions:
+            return files_below(self._root)
+        found = partitions(self._root, self._table.partition_keys, self._default)
+        return [path for folder, values in found if self._is_kept(folder, values) for path in files_below(folder)]
+
+    def keep(self, where: Scalar) -> None:
+        """See `Pruning`."""
+        self._where = where
+        kept = {str(path) for path in self._found()}
+        self._shards = [shard for shard in self._shards if shard in kept]
+
+    def _is_kept(self, folder: Path, values: Texts) -> bool:
+        return self._where is None or fulfils(self._where, list(self._partitions.values()), values, folder)
+
+    def shards(self) -> list[str]:
+        """All files there are; looks for new ones now and then."""
+        if self._interval is not None and self._clock() - self._looked >= self._interval:
+            self._looked = self._clock()
+            self._look()
+        return list(self._shards)
+
+    def status(self, shard: str, least: int = 0) -> os.stat_result:
+        """The file's size now, which is `least` or more; ExecutionError where it is not the file of before."""
+        try:
+            status = os.stat(shard)
+        except FileNotFoundError:
+            raise changed(shard, "it is gone") from None
+        if status.st_ino != self._inodes.setdefault(shard, status.st_ino):
+            raise changed(shard, "another file has its name now")
+        if status.st_size < least:
+            raise changed(shard, f"it has {status.st_size} bytes, {least} were read before")
+        return status
+
+    def metadata(self, key: str, shard: str, offsets: npt.NDArray[np.int64]) -> pa.Array:
+        """What the file's name and place, and the record's `offsets`, tell under a key of metadata."""
+        if key == "offset":
+            return pa.array(offsets)
+        if key in self._partitions:
+            return pa.repeat(self._value(key, Path(shard)), len(offsets))
+        status = Path(shard).stat()
+        value: pa.Scalar = {
+            "file.path": pa.scalar(shard),
+            "file.name": pa.scalar(Path(shard).name),
+            "file.size": pa.scalar(status.st_size, pa.int64()),
+            "file.modification-time": pa.scalar(status.st_mtime_ns // 10**6, pa.timestamp("ms", "UTC")),
+        }[key]
+        return pa.repeat(value, len(offsets))
+
+    def _value(self, key: str, path: Path) -> pa.Scalar:
+        keys = self._table.partition_keys
+        folders = path.relative_to(self._root).parts[: len(keys)]
+        place = self._root.joinpath(*folders)
+        if (str(place), key) not in self._values:
+            column = self._partitions[key]
+            text = folders[keys.index(column.name)].partition("=")[2]
+            value = value_of(None if text == self._default else unquote(text), column, place)
+            self._values[str(place), key] = value
+        return self._values[str(place), key][0]
+
+
+class FileShards:
+    """What all sources have whose shards are files."""
+
+    def __init__(self, table: Table, files: Files) -> None:
+        self._files = files
+        self._metadata = table.metadata
+
+    def keep(self, where: Scalar) -> None:
+        """See `Pruning`."""
+        self._files.keep(where)
+
+    def shards(self) -> list[str]:
+        return self._files.shards()
+
+    def start(self, shard: str) -> int:
+        return 0
+
+    def passed(self, positions: Mapping[str, int]) -> None: ...
+
+    def told(self, shard: str, offsets: npt.NDArray[np.int64]) -> Iterator[tuple[MetadataColumn, pa.Array]]:
+        """The table's metadata columns, each with its values for these records."""
+        for m in self._metadata:
+            yield m, self._files.metadata(m.key, shard, offsets).cast(m.column.type.arrow, safe=False)
+
+
+def changed(shard: str, detail: str) -> ExecutionError:
+    """The error for a file that is not what it was."""
+    return ExecutionError(
+        f"file '{shard}' has changed under a running job",
+        detail=detail,
+        hint="a file that is read may only grow: rotate by writing to a new name, and watch the folder with "
+        "'source.monitor-interval'",
+    )
+
+
+def files_below(root: Path) -> list[Path]:
+    """The file itself, or all below the folder, sorted; hidden ones left out."""
+    if root.is_file():
+        return [root]
+    found: list[Path] = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f[0] not in "._"]
+        found += [Path(folder, n) for n in names if n[0] not in "._"]
+    return sorted(found)

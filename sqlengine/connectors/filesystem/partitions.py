@@ -1,0 +1,111 @@
+"""Partitions of files: folders `key=value` one in the other, whose names hold the values of the table's partition columns.
+
+CREATE TABLE logs (line STRING, dt DATE, hr INT) PARTITIONED BY (dt, hr) WITH ('connector' = 'filesystem', …)
+
+logs/dt=2024-05-01/hr=7/part-…        records without dt and hr"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import ExecutionError, UnsupportedError
+from parser.types import STRING, Column, DataType, Root, Schema
+from planner.catalog import PARTITION, Table
+from planner.scalar import Call, ColumnRef, Scalar
+from sqlengine.batch import Batch
+from sqlengine.expressions import compile_expression, truth
+from sqlengine.system.disk import MACHINE, Disk
+
+# What the name of a folder cannot hold, as in Flink and Hive.
+_ESCAPED: Final = frozenset(map(chr, range(1, 32))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
+_TYPES: Final = frozenset(
+    (Root.CHAR, Root.VARCHAR, Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT)
+) | frozenset((Root.DOUBLE, Root.DECIMAL, Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ))
+_MINUTE: Final = re.compile(r"\d{4}-\d\d-\d\d.\d\d:\d\d", re.ASCII)
+Texts: TypeAlias = tuple[str | None, ...]
+
+
+def check_partitions(table: Table) -> None:
+    """UnsupportedError where a partition column has a type that no name can hold, or all columns are such."""
+    for column in table.schema.select(table.partition_keys):
+        if column.type.root not in _TYPES:
+            raise UnsupportedError(f"partition column '{column.name}' is {column.type.plain}, which no name can hold")
+    if table.partition_keys and not table.physical.columns:
+        raise UnsupportedError(f"all columns of table '{table.display}' are partition columns", hint="leave one out")
+
+
+def folder_of(keys: Sequence[str], values: Texts, default: str) -> str:
+    """The path of a partition below the table's folder; NULL and the empty text are named `default`."""
+    return "/".join(f"{_escaped(k)}={_escaped(v) if v else default}" for k, v in zip(keys, values, strict=True))
+
+
+def partitions(root: Path, keys: Sequence[str], default: str, disk: Disk = MACHINE) -> Iterator[tuple[Path, Texts]]:
+    """The folders of partitions that there are, sorted, with their values."""
+    waiting: list[tuple[Path, Texts]] = [(root, ())]
+    while waiting:
+        folder, values = waiting.pop()
+        if len(values) == len(keys):
+            yield folder, values
+            continue
+        names = disk.names(folder) if disk.is_folder(folder) else []
+        below = [folder / n for n in sorted(names, reverse=True) if n[0] not in "._"]
+        for path in filter(disk.is_folder, below):
+            key, sign, text = path.name.partition("=")
+            if sign and unquote(key) == keys[len(values)]:
+                waiting.append((path, (*values, None if text == default else unquote(text))))
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
+
+
+def value_of(text: str | None, column: Column, place: Path) -> pa.Array:
+    """A partition's value in the type of its column, as an array of one. ExecutionError where the text is none."""
+    kind, source = column.type.with_nullable(True), STRING.with_nullable(True)
+    if text is not None and kind.is_timestamp:
+        text = text.replace("T", " ", 1) + (":00" if _MINUTE.fullmatch(text) else "")
+    if text is not None and kind.is_string:
+        return pa.array([text], kind.arrow)
+    cast = compile_expression(Call("CAST", (ColumnRef("text", source),), kind))
+    found = cast(Batch(Schema((Column("text", source),)), (pa.array([text], pa.string()),), 1))
+    if found.errors is not None and found.errors.mask.any():
+        raise ExecutionError(
+            f"'{text}' in the name of folder '{place}' is no {kind.plain}",
+            detail=f"partition column '{column.name}'",
+        )
+    return found.array(1)
+
+
+def listed(root: Path, keys: Sequence[str], default: str) -> list[str]:
+    """The partitions that there are, as SHOW PARTITIONS names them: `dt=2024-05-01/hr=7`."""
+    return ["/".join(folder.relative_to(root).parts) for folder, _ in partitions(root, keys, default)]
+
+
+def fulfils(where: Scalar, columns: Sequence[Column], values: Texts, place: Path) -> bool:
+    """Whether the condition is TRUE for a partition, whose values are in the order of its columns."""
+    arrays = tuple(value_of(text, column, place) for column, text in zip(columns, values, strict=True))
+    row = Batch(Schema(tuple(Column(c.name, c.type.with_nullable(True)) for c in columns)), arrays, 1)
+    return bool(truth(compile_expression(where)(row), 1)[0])
+
+
+def texts_of(batch: Batch, column: Column) -> pa.Array:
+    """What stands in the names of folders for the values of a column."""
+    values = batch.column(column.name)
+    if column.type.root is Root.BOOLEAN:
+        return pc.if_else(values, "true", "false")
+    target: DataType = STRING.with_nullable(True)
+    cast = compile_expression(Call("CAST", (ColumnRef(column.name, column.type),), target))
+    texts = cast(batch).array(batch.num_rows)
+    return pc.replace_substring(texts, " ", "T") if column.type.is_timestamp else texts
+
+
+def columns_of_partitions(table: Table) -> dict[str, Column]:
+    """The partition columns by the keys under which they are metadata."""
+    return {PARTITION + c.name: c for c in table.schema.select(table.partition_keys)}

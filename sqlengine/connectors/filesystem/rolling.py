@@ -1,0 +1,209 @@
+"""Writing files that show when they are complete: of formats that are no lines, and of all formats with a rolling policy.
+
+Rows of an epoch go to the end of a hidden log `.NAME-N.log`, then a line to the journal: the epoch, N, and the length of
+the log with it. When file N is complete, the journal says so (N + 1, with an empty log) before `.NAME-N.ready` becomes
+NAME-N: so the file is there once and whole, wherever a crash comes, and also where its readers take it away at once. What
+opens the folder again cuts the log to the journal's length, and goes on. Of lines the log itself becomes the file; of other
+formats it holds the rows as Arrow has them, from which the file is made again after a crash."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from parser.errors import SqlError
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.connectors.filesystem.contents import Lines, Rows
+from sqlengine.connectors.filesystem.journal import Journal, write_all
+from sqlengine.connectors.filesystem.sink import check_folder, cut_back, file_name, not_written
+from sqlengine.formats.registry import file_format_of
+from sqlengine.system.disk import MACHINE, Disk, make_folders
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When a file is complete: at so many bytes, so many ms after its first row, or after its last one."""
+
+    size: int
+    rollover_ms: int
+    inactivity_ms: int
+
+
+@dataclass(frozen=True)
+class Times:
+    """When the first and the last row of a file came."""
+
+    first: int
+    last: int
+
+
+class RollingFileSink:
+    """One writer's files in `folder`: a sequence, of which the last one is hidden until it is complete."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(
+        self,
+        table: Table,
+        folder: Path,
+        writer: str,
+        policy: Policy,
+        clock: Callable[[], int],
+        *,
+        fsync: bool,
+        disk: Disk = MACHINE,
+    ) -> None:
+        check_folder(table, folder, disk)
+        make_folders(disk, folder, lasting=fsync)
+        self._table, self._folder, self._policy, self._clock = table, folder, policy, clock
+        self._fsync, self._disk = fsync, disk
+        self._name = file_name(table, writer)
+        self._content: Lines | Rows = Lines(table) if file_format_of(table) is None else Rows(table, disk)
+        self._pending: list[bytes] = []
+        self._count = 0
+        self._journal = Journal(folder / f".{self._name}.journal", 2, fsync=fsync, disk=disk)
+        try:
+            self._number, self._length = self._journal.numbers
+            self._times: Times | None = None
+            self._recover()
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def _recover(self) -> None:
+        """Completes what a crash has interrupted, and takes up the log where the journal says."""
+        for number in self._hidden():
+            self._show(number)
+        self._file = self._disk.open(self._log(self._number), make=True, mode=0o644)
+        cut_back(self._disk, self._file, self._log(self._number), self._length)
+        self._begin(self._disk.read(self._log(self._number), self._length))
+        if self._length:
+            self._times = Times(self._clock(), self._clock())
+        if self._fsync:
+            self._disk.sync(self._file)
+            self._journal.settle()
+            self._disk.sync_folder(self._folder)
+
+    def _hidden(self) -> list[int]:
+        """The numbers of files that are complete and have not got their names."""
+        start = f".{self._name}-"
+        names = (n.removeprefix(start) for n in self._disk.names(self._folder) if n.startswith(start))
+        found = {int(n.partition(".")[0]) for n in names if n.partition(".")[2] in ("log", "ready")}
+        return sorted(n for n in found if n < self._number)
+
+    def _begin(self, log: bytes) -> None:
+        ready = self._ready(self._number)
+        self._disk.remove(ready)
+        self._content.begin(ready, log)
+
+    def last_epoch(self) -> int | None:
+        return self._journal.epoch
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows were committed that do not show yet."""
+        return self._length > 0
+
+    def write(self, batch: Batch) -> None:
+        if not batch.num_rows:
+            return
+        names = self._table.physical.names
+        rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
+        self._pending.append(self._content.encoded(rows))
+        self._count += batch.num_rows
+
+    def commit(self, epoch: int) -> int:
+        if self._journal.epoch is not None and epoch <= self._journal.epoch:
+            self._pending, self._count = [], 0
+        if not self._count:
+            return 0
+        with self._space():
+            self._append(epoch, b"".join(self._pending))
+        now = self._clock()
+        self._times = Times(self._times.first if self._times else now, now)
+        written, self._pending, self._count = self._count, [], 0
+        self.roll()
+        return written
+
+    def _append(self, epoch: int, data: bytes) -> None:
+        try:
+            write_all(self._disk, self._file, data, self._length)
+            if self._fsync:
+                self._disk.sync(self._file)
+            self._journal.add(epoch, self._number, self._length + len(data))
+        except OSError:
+            self._disk.truncate(self._file, self._length)
+            raise
+        self._length += len(data)
+        self._content.add(data)
+
+    def roll(self, *, end: bool = False) -> None:
+        """See `Rolling`."""
+        if self._times is None:
+            return
+        now, policy = self._clock(), self._policy
+        full = self._content.size(self._length) >= policy.size
+        old = now - self._times.first >= policy.rollover_ms or now - self._times.last >= policy.inactivity_ms
+        if full or old or end:
+            with self._space():
+                self._complete()
+
+    def _complete(self) -> None:
+        """The file shows, and another one begins."""
+        if not self._content.finish(sync=self._fsync):
+            self._begin(self._disk.read(self._log(self._number), self._length))
+            if not self._content.finish(sync=self._fsync):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fresh = self._disk.open(self._log(self._number + 1), make=True, empty=True, mode=0o644)
+        try:
+            if self._fsync:
+                self._disk.sync_folder(self._folder)  # the names of what is complete, and of the next log
+            assert self._journal.epoch is not None
+            self._journal.add(self._journal.epoch, self._number + 1, 0)
+        except OSError:
+            self._disk.close(fresh)
+            raise
+        self._disk.close(self._file)
+        self._file, self._number, self._length, self._times = fresh, self._number + 1, 0, None
+        self._show(self._number - 1)
+        self._begin(b"")
+
+    def _show(self, number: int) -> None:
+        """Gives a complete file its name, if it has it not yet."""
+        complete = self._ready(number) if self._content.makes_files else self._log(number)
+        if self._disk.exists(complete):
+            self._disk.rename(complete, self._folder / f"{self._name}-{number}.{self._table.options['format']}")
+        self._disk.remove(self._log(number))
+        if self._fsync:
+            self._disk.sync_folder(self._folder)
+
+    @contextmanager
+    def _space(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise not_written(f"'{self._folder}'", error) from None
+
+    def _log(self, number: int) -> Path:
+        return self._folder / f".{self._name}-{number}.log"
+
+    def _ready(self, number: int) -> Path:
+        return self._folder / f".{self._name}-{number}.ready"
+
+    def close(self) -> None:
+        """What was committed shows: nobody else would come to complete it."""
+        try:
+            with suppress(SqlError):  # without space it waits for whoever opens the folder next
+                self.roll(end=True)
+        finally:
+            self._content.close()
+            self._disk.close(self._file)
+            if not self._length:
+                self._disk.remove(self._log(self._number))
+            self._journal.close()

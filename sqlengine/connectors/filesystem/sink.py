@@ -1,0 +1,150 @@
+"""Writing lines into a folder, exactly once.
+
+Each writer has one file, `part-WRITER.FORMAT`, and beside it a hidden journal with a line per epoch: the epoch and the
+length that the file has with it. The rows of an epoch are written first, its journal line after them; what opens the
+folder again cuts the file to the length of the last line. So the rows of an epoch are there whole or not at all, and an
+epoch that is repeated adds nothing. Another process that reads the file at the same moment may see a part of an epoch."""
+
+from __future__ import annotations
+
+import errno
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from xxhash import xxh64_hexdigest
+
+from parser.errors import ExecutionError, PlanError, SqlError
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.broker.errors import cannot_write
+from sqlengine.connectors.filesystem.journal import Journal, write_all
+from sqlengine.formats.base import Encoder
+from sqlengine.formats.lines import Framing
+from sqlengine.formats.registry import encoder_for, framing_of
+from sqlengine.system.disk import MACHINE, Disk, make_folders
+
+
+class FileSink:
+    """One writer's file in `folder`."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE) -> None:
+        check_folder(table, folder, disk)
+        make_folders(disk, folder, lasting=fsync)
+        self._disk = disk
+        self._names = table.physical.names
+        self._framing = framing_of(table)
+        self._encoder = encoder_for(table)
+        self._fsync = fsync
+        self._pending: list[bytes] = []
+        self._rows = 0
+        name = file_name(table, writer)
+        self._path = folder / f"{name}.{table.options['format']}"
+        self._journal = Journal(folder / f".{name}.journal", 1, fsync=fsync, disk=disk)
+        try:
+            self._file = disk.open(self._path, make=True, mode=0o644)
+            self._length = self._recover()
+            if fsync:
+                self._settle(folder)
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def _recover(self) -> int:
+        """Cuts off what was written for an epoch that was not committed."""
+        (length,) = self._journal.numbers
+        cut_back(self._disk, self._file, self._path, length)
+        return length
+
+    def _settle(self, folder: Path) -> None:
+        """The process before may have died between a write and its sync: what is found now, others build on."""
+        self._disk.sync(self._file)
+        self._journal.settle()
+        self._disk.sync_folder(folder)
+
+    def last_epoch(self) -> int | None:
+        return self._journal.epoch
+
+    def write(self, batch: Batch) -> None:
+        if not batch.num_rows:
+            return
+        rows = batch.with_columns(batch.schema.select(self._names), [batch.column(n) for n in self._names])
+        self._pending.append(lines_of(rows, self._encoder, self._framing, f"'{self._path}'"))
+        self._rows += batch.num_rows
+
+    def commit(self, epoch: int) -> int:
+        if self._journal.epoch is not None and epoch <= self._journal.epoch:
+            self._pending, self._rows = [], 0
+        if not self._rows:
+            return 0
+        data = b"".join(self._pending)
+        if not self._disk.is_named(self._file):
+            raise ExecutionError(
+                f"the output file '{self._path}' was deleted while it was written to",
+                hint="start the job again: it begins a new file",
+            )
+        try:
+            write_all(self._disk, self._file, data, self._length)
+            if self._fsync:
+                self._disk.sync(self._file)
+            self._journal.add(epoch, self._length + len(data))
+        except OSError as error:
+            self._disk.truncate(self._file, self._length)
+            raise not_written(f"'{self._path}'", error) from None
+        self._length += len(data)
+        written, self._pending, self._rows = self._rows, [], 0
+        return written
+
+    def close(self) -> None:
+        self._disk.close(self._file)
+        self._journal.close()
+
+
+def check_folder(table: Table, folder: Path, disk: Disk = MACHINE) -> None:
+    """PlanError where the path is a file."""
+    if disk.exists(folder) and not disk.is_folder(folder):
+        raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
+
+
+def not_written(what: str, error: OSError) -> SqlError:
+    """BrokerFull where the disk is full: then what was not done is tried again."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return cannot_write(what, error)
+    return ExecutionError(f"cannot write to {what}", detail=error.strerror)
+
+
+def lines_of(rows: Batch, encoder: Encoder, framing: Framing, target: str) -> bytes:
+    """Rows as lines. ExecutionError where a reader would not find them again: line breaks between quotes are told apart."""
+    data = b"\n".join(encoder.encode(rows).to_pylist()) + b"\n"
+    if data.count(b"\n") != rows.num_rows and len(framing.split(data, complete=True).records) != rows.num_rows:
+        raise ExecutionError(
+            f"a row for {target} holds a line break, and records of files are lines",
+            hint="use format 'json', which writes it as \\n",
+        )
+    return data
+
+
+def cut_back(disk: Disk, file: int, path: Path, length: int) -> None:
+    """Leaves what was committed. ExecutionError where that is not there any more."""
+    size = disk.size(file)
+    if size < length:
+        raise ExecutionError(
+            f"file '{path}' lost rows that were committed",
+            detail=f"it has {size} bytes, its journal says {length}",
+            hint="restore it, or remove it together with its journal to begin again",
+        )
+    disk.truncate(file, length)
+
+
+def file_name(table: Table, writer: str) -> str:
+    """Without an ending. Of its own for each writer and table, since two tables of a graph may write into one folder."""
+    options = "\0".join(f"{k}={v}" for k, v in sorted(table.options.items()))
+    own = xxh64_hexdigest("\0".join([writer, *table.name, str(table.physical), options]).encode())
+    return f"{part_of(writer)}{own[:8]}"
+
+
+def part_of(writer: str) -> str:
+    """How the names of all files of a writer begin."""
+    return f"part-{re.sub(r'[^A-Za-z0-9_.-]', '-', writer)[:100]}-"

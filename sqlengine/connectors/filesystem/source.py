@@ -1,0 +1,84 @@
+"""Reading files of lines."""
+
+from __future__ import annotations
+
+import os
+
+from planner.catalog import Table
+from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.filesystem.files import Files, FileShards, changed
+from sqlengine.formats.lines import Framed
+from sqlengine.formats.registry import framing_of
+
+# One read takes at most so many bytes, but at least one line.
+_WINDOW = 8 << 20
+_LEAST_WINDOW = 1 << 16
+
+
+class FileSource(FileShards):
+    """A shard is a file by its path, an offset a byte. Whole records only: a last one without a line break counts where
+    the file is read to its end and not followed.
+
+    A file must only grow. One that is shorter than what was read, or was replaced by another, is an error: rotate by
+    writing to a file of a new name."""
+
+    def __init__(self, table: Table, files: Files, *, bounded: bool, follow: bool) -> None:
+        super().__init__(table, files)
+        self._framing = framing_of(table)
+        self._follow = follow
+        self.bounded = bounded
+        self._line_bytes = 256  # what lines seem to take, and a quarter more
+
+    def end(self, shard: str) -> int | None:
+        return self._files.status(shard).st_size if self._follow else self._end(shard)
+
+    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+        """See `Source`. Records from `offset` on; a replay gets exactly those before `until`."""
+        if until is not None:
+            data = self._bytes(shard, offset, until - offset)
+            return self._chunk(shard, offset, self._framing.split(data, complete=True))
+        end = self._files.status(shard, offset).st_size if self._follow else self._end(shard)
+        window = min(max(max_rows * self._line_bytes, _LEAST_WINDOW), _WINDOW)
+        while offset < end:
+            data = self._bytes(shard, offset, min(window, end - offset))
+            found = self._framing.split(data, complete=not self._follow and offset + len(data) == end)
+            if found.size:
+                return self._chunk(shard, offset, found.first(max_rows))
+            if offset + len(data) == end:
+                return None  # an unfinished record
+            window *= 4  # one that is longer
+        return None
+
+    def _end(self, shard: str) -> int:
+        if shard not in self._files.ends:
+            raise changed(shard, "it is gone")
+        return self._files.ends[shard]
+
+    def _bytes(self, shard: str, offset: int, size: int) -> bytes:
+        try:
+            file = os.open(shard, os.O_RDONLY)
+        except FileNotFoundError:
+            raise changed(shard, "it is gone") from None
+        try:
+            data = os.pread(file, size, offset)
+            while len(data) < size:
+                more = os.pread(file, size - len(data), offset + len(data))
+                if not more:
+                    raise changed(shard, f"it ends at byte {offset + len(data)}, byte {offset + size} was there before")
+                data += more
+        finally:
+            os.close(file)
+        return data
+
+    def _chunk(self, shard: str, offset: int, found: Framed) -> Chunk:
+        size, count, starts = found.size, len(found.records), found.starts + offset
+        self._line_bytes = size * 5 // (count * 4) + 1
+        metadata = {m.key: values for m, values in self.told(shard, starts)}
+        return Chunk(shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata)
+
+    def gone(self, shard: str, offset: int) -> str | None:
+        """See `Forgetting`."""
+        size = self._files.status(shard).st_size
+        return None if offset <= size else f"file '{shard}' has {size} bytes, {offset} were read before"
+
+    def close(self) -> None: ...

@@ -1,0 +1,70 @@
+"""The connector 'jdbc': tables of SQLite, MySQL and MariaDB.
+
+    CREATE TABLE totals (user_id BIGINT, n BIGINT, PRIMARY KEY (user_id) NOT ENFORCED)
+    WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/var/lib/app.db', 'table-name' = 'totals')
+
+The table must be there. It is written exactly once: with a primary key rows replace those of their key, without one they
+are added. Read, or looked up in, it is taken as it is when the job begins: see jdbc_source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from parser.errors import UnsupportedError
+from parser.types import DataType
+from planner.catalog import Table
+from sqlengine.batch import RowKind
+from sqlengine.connectors.base import Environment, Option, Sink, Source
+from sqlengine.connectors.jdbc.dialects import Account
+from sqlengine.connectors.jdbc.sink import JdbcSink
+from sqlengine.connectors.jdbc.source import JdbcSource
+from sqlengine.connectors.jdbc.values import check_types
+from sqlengine.connectors.registry import connector, options_of
+from sqlengine.formats.options import at_least
+
+_APPENDED = frozenset({RowKind.INSERT})
+_REPLACED = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE})
+
+
+@connector("jdbc")
+class JdbcConnector:
+    name: ClassVar[str] = "jdbc"
+    options: ClassVar[Mapping[str, Option]] = {
+        "url": Option(
+            required=True, doc="jdbc:sqlite:/path/to/file, jdbc:mysql://host:3306/database or jdbc:mariadb://…"
+        ),
+        "table-name": Option(required=True, doc="the table's name in the database"),
+        "username": Option(doc="who connects"),
+        "password": Option(doc="of the one who connects"),
+        "sink.max-retries": Option(at_least(0), default="3", doc="how often an epoch is written again after an error"),
+        "sink.epoch-table": Option(
+            default="sqlengine_epochs", doc="where each writer notes its last epoch; it is made where it is missing"
+        ),
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {}
+    keeps_rows: ClassVar[bool] = False
+    needs_format: ClassVar[bool] = False
+    accepts_updates: ClassVar[bool] = False
+
+    def brings(self, table: Table) -> frozenset[RowKind]:
+        return _APPENDED
+
+    def takes(self, table: Table) -> frozenset[RowKind]:
+        return _REPLACED if table.primary_key else _APPENDED
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """Reads the whole table at once. ExecutionError where it cannot be read, or holds what its columns cannot."""
+        check_types(table, table.physical)
+        return JdbcSource(table, _account(table))
+
+    def sink(self, table: Table, environment: Environment) -> Sink:
+        """Makes the table of epochs. ExecutionError where the table is missing or has other columns."""
+        check_types(table, table.physical)
+        if table.metadata:
+            raise UnsupportedError(f"table '{table.display}' has metadata columns, a database has none")
+        return JdbcSink(table, _account(table), options_of(table), environment.writer, environment.clock)
+
+
+def _account(table: Table) -> Account:
+    return Account(table.options.get("username"), table.options.get("password"))

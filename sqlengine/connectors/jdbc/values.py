@@ -1,0 +1,119 @@
+"""Values of columns as databases take and give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import ExecutionError, UnsupportedError
+from parser.types import Column, DataType, Root, Schema
+from planner.catalog import Table
+from sqlengine.connectors.jdbc.dialects import Value
+from sqlengine.formats.texts import plain_texts
+from sqlengine.formats.times import SQL, format_times, parse_timestamps
+
+_NUMBERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE)
+_TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
+_DAY = timedelta(days=1)
+
+
+def check_types(table: Table, schema: Schema) -> None:
+    """UnsupportedError for a column that no database has."""
+    for column in schema:
+        kind = column.type
+        if not (kind.is_string or kind.is_binary or kind.root in (*_NUMBERS, *_TIMES, Root.BOOLEAN, Root.DECIMAL)):
+            raise UnsupportedError(
+                f"column '{column.name}' of table '{table.display}' is {kind}, which the connector 'jdbc' cannot keep",
+                hint="write it as STRING, for example with CAST or JSON_STRING",
+            )
+
+
+def written(column: pa.Array, kind: DataType) -> list[Value]:
+    """What goes into the database: numbers and bytes as they are, BOOLEAN as 0 and 1, DECIMAL and times as text."""
+    if kind.root is Root.BOOLEAN:
+        column = column.cast(pa.int8())
+    elif kind.root is Root.DECIMAL:
+        column = plain_texts(column)
+    elif kind.root in _TIMES:
+        column = pc.replace_substring_regex(format_times(column, kind, SQL), "Z$", "")
+    values: list[Value] = column.to_pylist()
+    return values
+
+
+def read(values: Sequence[object], column: Column, table: str) -> pa.Array:
+    """A column from what the database gave. ExecutionError names the value that the type cannot hold."""
+    try:
+        found = _read(values, column.type)
+    except (ValueError, TypeError, ArithmeticError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ExecutionError(
+            f"column '{column.name}' of table '{table}' holds a value that is no {column.type}",
+            detail=str(error),
+            hint="declare the column as STRING, or repair the value",
+        ) from None
+    if found.null_count and not column.type.nullable:
+        raise ExecutionError(f"column '{column.name}' of table '{table}' is NOT NULL, and holds NULL")
+    return found
+
+
+def _read(values: Sequence[object], kind: DataType) -> pa.Array:
+    if kind.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ):
+        return _timestamps(values, kind)
+    convert = _converters.get(kind.root) or (_bytes if kind.is_binary else _text if kind.is_string else None)
+    found = [None if v is None else convert(v) if convert else v for v in values]
+    if kind.root is Root.DECIMAL:
+        digits = [None if v is None else _fitting(v, kind) for v in found]
+        return pa.array(digits, kind.arrow)
+    return pa.array(found, kind.arrow)
+
+
+def _timestamps(values: Sequence[object], kind: DataType) -> pa.Array:
+    suffix = "Z" if kind.root is Root.TIMESTAMP_LTZ else ""
+    texts = pa.array([None if v is None else str(v).replace("T", " ") + suffix for v in values], pa.string())
+    found, unread = parse_timestamps(texts, kind, SQL)
+    if unread.any():
+        raise ValueError(f"'{values[int(np.argmax(unread))]}'")
+    return found
+
+
+def _fitting(value: object, kind: DataType) -> Decimal:
+    try:
+        return Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
+    except InvalidOperation:
+        raise ValueError(f"'{value}'") from None
+
+
+def _boolean(value: object) -> bool:
+    if value in (0, 1, b"\x00", b"\x01"):
+        return value in (1, b"\x01")
+    raise ValueError(f"'{value!r}'")
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _time(value: object) -> time:
+    if isinstance(value, timedelta):  # as MySQL gives it
+        if not timedelta() <= value < _DAY:
+            raise ValueError(f"'{value}'")
+        return (datetime.min + value).time()
+    return time.fromisoformat(str(value))
+
+
+_converters: dict[Root, Callable[[object], object]] = {
+    Root.BOOLEAN: _boolean,
+    Root.DATE: lambda value: date.fromisoformat(str(value)),
+    Root.TIME: _time,
+    Root.FLOAT: lambda value: float(str(value)),
+    Root.DOUBLE: lambda value: float(str(value)),
+    Root.DECIMAL: lambda value: value,
+}

@@ -1,0 +1,176 @@
+"""The connector 'memory': tables that a program holds, for scripts, tests and programs that embed the engine.
+
+    CREATE TABLE orders (…) WITH ('connector' = 'memory', 'name' = 'orders', 'changelog-mode' = 'I,UB,UA,D')
+
+Rows have kinds. 'changelog-mode' says which may come (default: I) and, where the table is written, which it takes
+(default: all; with a primary key all but UB). What was written can be read by the next statement, and by the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from parser.errors import PlanError, ServiceError
+from parser.types import DataType, Schema
+from planner.catalog import Table
+from planner.settings import PUSH_DOWN
+from sqlengine.batch import Batch, RowKind
+from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
+from sqlengine.connectors.memory.tables import Memory, MemoryTable
+from sqlengine.connectors.registry import connector, options_of
+from sqlengine.formats.options import at_least, boolean, kinds
+
+_SHARD = "0"
+
+
+@connector("memory")
+class MemoryConnector:
+    name: ClassVar[str] = "memory"
+    options: ClassVar[Mapping[str, Option]] = {
+        "name": Option(required=True, doc="the table's name in memory"),
+        "changelog-mode": Option(kinds, doc="which rows may come or are taken, of I, UB, UA and D"),
+        "delete-by-key": Option(boolean, default="false", doc="rows -D may come with the primary key only"),
+        PUSH_DOWN: Option(boolean, default="false", doc="its watermark goes on with each row, also before 1970"),
+        "scan.parallelism": Option(at_least(1)),
+        "sink.parallelism": Option(at_least(1)),
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {}
+    keeps_rows: ClassVar[bool] = True
+    needs_format: ClassVar[bool] = False
+    accepts_updates: ClassVar[bool] = True
+    overwrites_streams: ClassVar[bool] = True
+
+    def brings(self, table: Table) -> frozenset[RowKind]:
+        mode = options_of(table)["changelog-mode"]
+        return mode if isinstance(mode, frozenset) else frozenset({RowKind.INSERT})
+
+    def takes(self, table: Table) -> frozenset[RowKind]:
+        mode = options_of(table)["changelog-mode"]
+        if isinstance(mode, frozenset):
+            return mode
+        return frozenset(RowKind) - ({RowKind.UPDATE_BEFORE} if table.primary_key else set())
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """Reads what is there. PlanError where it was written with other columns."""
+        held, schema = _find(table, environment), _schema(table)
+        if held.rows is not None and held.rows.schema.arrow.types != schema.arrow.types:
+            raise PlanError(
+                f"table '{table.display}' has other columns than the rows in memory", detail=str(held.rows.schema)
+            )
+        return MemorySource(schema, held)
+
+    def sink(self, table: Table, environment: Environment) -> Sink:
+        return MemorySink(table, _find(table, environment), environment.writer)
+
+    def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
+        return OverwritingMemorySink(table, _memory(table, environment), environment.writer)
+
+
+def _schema(table: Table, *, written: bool = False) -> Schema:
+    """The columns of the rows in memory: physical ones, then metadata columns, but for those that cannot be written."""
+    return Schema((*table.physical, *(m.column for m in table.metadata if not (written and m.virtual))))
+
+
+def _find(table: Table, environment: Environment) -> MemoryTable:
+    return _memory(table, environment).table(str(options_of(table)["name"]))
+
+
+def _memory(table: Table, environment: Environment) -> Memory:
+    if environment.memory is None:
+        raise ServiceError(
+            f"table '{table.display}' would be lost with the process",
+            hint="a server reads and writes topics: 'connector' = 'topic'",
+        )
+    return environment.memory
+
+
+class MemorySource:
+    """One shard; an offset counts rows. A table that is not open ends where it does when it is read first: a statement
+    that reads the table into which it writes does not meet its own rows."""
+
+    def __init__(self, schema: Schema, held: MemoryTable) -> None:
+        self._names = schema.names
+        self._held = held
+        self._last: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return not self._held.open
+
+    def shards(self) -> list[str]:
+        return [_SHARD]
+
+    def start(self, shard: str) -> int:
+        return 0
+
+    def end(self, shard: str) -> int | None:
+        if self._last is None and not self._held.open:
+            self._last = self._held.num_rows
+        return self._held.num_rows if self._last is None else self._last
+
+    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+        """See `Source`."""
+        end = min(offset + max_rows, self.end(shard) or 0) if until is None else until
+        if end <= offset or self._held.rows is None:
+            return None
+        rows = self._held.rows.slice(offset, end - offset)
+        columns = dict(zip(self._names, rows.columns, strict=True))
+        return Chunk(shard, offset, end, end - offset, columns=columns, kinds=rows.kinds)
+
+    def passed(self, positions: Mapping[str, int]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class MemorySink:
+    """Adds an epoch's rows at its commit, once."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(self, table: Table, held: MemoryTable, writer: str) -> None:
+        self._schema = _schema(table, written=True)
+        self._held = held
+        self._writer = f"{writer}/{'.'.join(table.name)}"
+        self._pending: list[Batch] = []
+
+    def last_epoch(self) -> int | None:
+        return self._held.epochs.get(self._writer)
+
+    def write(self, batch: Batch) -> None:
+        columns = tuple(batch.column(c.name) for c in self._schema)
+        self._pending.append(Batch(self._schema, columns, batch.num_rows, kinds=batch.kinds))
+
+    def commit(self, epoch: int) -> int:
+        pending, self._pending = self._pending, []
+        last = self.last_epoch()
+        if last is not None and epoch <= last:
+            return 0
+        for rows in pending:
+            self._held.append(rows)
+        self._held.epochs[self._writer] = epoch
+        return sum(rows.num_rows for rows in pending)
+
+    def close(self) -> None: ...
+
+
+class OverwritingMemorySink(MemorySink):
+    """Its first rows take the place of the table's, since a stream may have no end; two sinks of one run add theirs. Who
+    reads the old rows reads on."""
+
+    def __init__(self, table: Table, memory: Memory, writer: str) -> None:
+        self._name = str(options_of(table)["name"])
+        self._memory, self._run = memory, writer
+        super().__init__(table, memory.table(self._name), writer)
+
+    def commit(self, epoch: int) -> int:
+        if self.last_epoch() is None:
+            self.take_place()
+        return super().commit(epoch)
+
+    def take_place(self) -> None:
+        """See `Replacing`: where no row came, the table is empty then."""
+        held = self._memory.table(self._name)
+        if held.overwritten != self._run:
+            held = MemoryTable(open=held.open, epochs=held.epochs, overwritten=self._run)
+            self._memory.tables[self._name] = held
+        self._held = held

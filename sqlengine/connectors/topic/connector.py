@@ -1,0 +1,234 @@
+"""The connector 'topic': tables over topics of the broker.
+
+    CREATE TABLE clicks (…) WITH ('connector' = 'topic', 'topic' = 'clicks', 'format' = 'json')
+
+A new job begins at the latest offset unless 'scan.startup.mode' says otherwise. Rows of one epoch leave as one append per
+shard, exactly once. With 'key.fields' a row's shard is the hash (version 1, as for state) of those columns in canonical
+form, which is also the record's key; without, an epoch's rows go to one shard together, the next epoch's to the next.
+
+With 'upsert' = 'true' the topic holds the last row of each primary key (see topic_upserts), and is read from its
+beginning unless 'scan.startup.mode' says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import PlanError, ServiceError, UnsupportedError
+from parser.types import BIGINT, BYTES, INT, DataType, timestamp_ltz
+from planner.catalog import Table
+from planner.graph.division import Share
+from sqlengine.batch import RowKind
+from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
+from sqlengine.broker.coordinator import check_name
+from sqlengine.broker.errors import BrokerError, TopicNotFound
+from sqlengine.broker.storage.packing import COMPRESSIONS
+from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source, writer_of
+from sqlengine.connectors.registry import connector, kinds_of_format, options_of
+from sqlengine.connectors.topic.sink import TopicSink
+from sqlengine.connectors.topic.upserts import KINDS, UPSERT, is_upsert, read_upserts
+from sqlengine.formats.options import at_least, boolean, choice, did_you_mean
+from sqlengine.formats.registry import value_metadata
+
+
+def _group(text: str) -> str:
+    try:
+        check_name("group", text)
+    except BrokerError as error:
+        raise ValueError(str(error.detail)) from None
+    return text
+
+
+@connector("topic")
+class TopicConnector:
+    name: ClassVar[str] = "topic"
+    options: ClassVar[Mapping[str, Option]] = {
+        "topic": Option(required=True, doc="the topic's name"),
+        "topic.auto-create": Option(
+            boolean, doc="make the topic, with one shard, where it is missing; default: for sinks"
+        ),
+        "scan.startup.mode": Option(
+            choice("latest-offset", "earliest-offset", "group-offsets", "timestamp"), default="latest-offset"
+        ),
+        "scan.startup.timestamp-millis": Option(at_least(0), doc="where the mode 'timestamp' begins"),
+        "scan.bounded.mode": Option(choice("unbounded", "latest-offset"), default="unbounded"),
+        "properties.group.id": Option(_group, doc="whose offsets the mode 'group-offsets' takes"),
+        "compression": Option(choice(*COMPRESSIONS), doc="how a sink packs its batches; default: as the topic says"),
+        "key.fields": Option(doc="columns, separated by ;, whose rows stay together and in order"),
+        UPSERT: Option(
+            boolean, default="false", doc="a record is the row of its primary key, one without a value its end"
+        ),
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {
+        "timestamp": timestamp_ltz(3),
+        "offset": BIGINT,
+        "shard": INT,
+        "key": BYTES,
+    }
+    needs_format: ClassVar[bool] = True
+    accepts_updates: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = False
+
+    def brings(self, table: Table) -> frozenset[RowKind]:
+        return KINDS if is_upsert(table) else kinds_of_format(table)
+
+    def takes(self, table: Table) -> frozenset[RowKind]:
+        return KINDS if is_upsert(table) else kinds_of_format(table)
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """Reads the topic. BrokerError where it is missing, PlanError for options that contradict each other."""
+        options = options_of(table)
+        broker = _broker(environment)
+        _find(broker, table, create=options["topic.auto-create"] is True)
+        return TopicSource(broker, table, options, environment.share)
+
+    def sink(self, table: Table, environment: Environment) -> Sink:
+        """Appends to the topic, which is made, with one shard, unless 'topic.auto-create' forbids it."""
+        options = options_of(table)
+        name = table.options["topic"]
+        if is_system(name):
+            raise PlanError(f"topic '{name}' belongs to the system and cannot be written")
+        for column in table.metadata:
+            if not column.virtual:
+                raise UnsupportedError(
+                    f"metadata column '{column.column.name}' cannot be written", hint="declare it METADATA VIRTUAL"
+                )
+        broker = _broker(environment)
+        shards = _find(broker, table, create=options["topic.auto-create"] is not False, compacted=is_upsert(table))
+        packed = next((c for c in COMPRESSIONS if c == options["compression"]), None)
+        writer = writer_of(environment.writer, table, *(f"{k}={v}" for k, v in sorted(table.options.items())))
+        return TopicSink(broker, table, shards, writer if environment.once else None, environment.clock, packed)
+
+
+def _broker(environment: Environment) -> Broker:
+    if environment.broker is None:
+        raise ServiceError("there is no broker here", hint="name a data folder: --data DIR")
+    return environment.broker
+
+
+def _find(broker: Broker, table: Table, *, create: bool, compacted: bool = False) -> int:
+    """The number of the topic's shards. A topic that is made is `compacted` where only the last record of a key counts."""
+    name = table.options["topic"]
+    check_topic_name(name)
+    if create and not is_system(name):
+        return broker.create_topic(name, compacted=compacted, if_not_exists=True).shards
+    try:
+        return broker.topic(name).shards
+    except TopicNotFound:
+        near = did_you_mean(name, [t.name for t in broker.topics() if not is_system(t.name)])
+        hint = f"create it: sql topic create {name}, or set 'topic.auto-create' = 'true'"
+        raise BrokerError(f"topic '{name}' of table '{table.display}' does not exist", detail=near, hint=hint) from None
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A metadata column that somebody declared: its key and the type to give it."""
+
+    key: str
+    type: DataType
+
+
+class TopicSource:
+    """A shard is the broker's, by number as text; an offset counts records. Where the share of a part has no shard, input is
+    over before it begins."""
+
+    def __init__(self, broker: Broker, table: Table, options: Mapping[str, object], share: Share) -> None:
+        self._broker = broker
+        self._topic = table.options["topic"]
+        self._start = _start_at(broker, table, options)
+        told = value_metadata(table)
+        self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in told]
+        self._group = options["properties.group.id"]
+        self._upsert = is_upsert(table)
+        shards = range(broker.topic(self._topic).shards)
+        self._shards = [str(s) for s in shards if share.has(s)]  # their number never changes
+        self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
+        self._ends = [broker.end_offset(self._topic, s) for s in shards] if self.bounded else []
+
+    def shards(self) -> list[str]:
+        return self._shards
+
+    def start(self, shard: str) -> int:
+        return self._start(int(shard))
+
+    def end(self, shard: str) -> int | None:
+        return self._ends[int(shard)] if self.bounded else self._broker.end_offset(self._topic, int(shard))
+
+    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+        """See `Source`. Tombstones (records without a value) give no row."""
+        number = int(shard)
+        if until is None and self.bounded:
+            if offset >= self._ends[number]:
+                return None
+            max_rows = min(max_rows, self._ends[number] - offset)
+        records = self._broker.read(self._topic, number, offset, max_records=max_rows, until=until)
+        return None if records is None else self._chunk(shard, offset, records)
+
+    def _chunk(self, shard: str, start: int, records: Records) -> Chunk:
+        columns = {k.key: _metadata(k, records) for k in self._keys}
+        values, offsets = records.values, records.offsets
+        if self._upsert:
+            values, kinds, present = read_upserts(records)
+            columns = {key: column.filter(pa.array(present)) for key, column in columns.items()}
+            end, rows = records.next_offset, len(values)
+            return Chunk(shard, start, end, rows, values, offsets=offsets[present], metadata=columns, kinds=kinds)
+        if values.null_count:
+            present = values.is_valid()
+            values, offsets = values.filter(present), offsets[np.asarray(present)]
+            columns = {key: column.filter(present) for key, column in columns.items()}
+        return Chunk(shard, start, records.next_offset, len(values), values, offsets=offsets, metadata=columns)
+
+    def gone(self, shard: str, offset: int) -> str | None:
+        """See `Forgetting`."""
+        begin, end = (at(self._topic, int(shard)) for at in (self._broker.begin_offset, self._broker.end_offset))
+        if begin <= offset <= end:
+            return None
+        place = f"offset {offset} of shard {shard} is to be read, and topic '{self._topic}'"
+        return f"{place} begins at {begin} by now" if offset < begin else f"{place} ends at {end}: it was made anew"
+
+    def passed(self, positions: Mapping[str, int]) -> None:
+        """Commits the offsets for the group, if the table names one."""
+        if isinstance(self._group, str):
+            self._broker.commit(self._group, self._topic, {int(shard): at for shard, at in positions.items()})
+
+    def close(self) -> None: ...
+
+
+def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Callable[[int], int]:
+    """Where a new job begins in a shard."""
+    default = "earliest-offset" if is_upsert(table) else options["scan.startup.mode"]
+    topic, mode, millis, group = (
+        table.options["topic"],
+        default if "scan.startup.mode" not in table.options else options["scan.startup.mode"],
+        options["scan.startup.timestamp-millis"],
+        options["properties.group.id"],
+    )
+    if mode == "timestamp":
+        if not isinstance(millis, int):
+            raise PlanError(f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'")
+        return lambda shard: broker.offset_for_time(topic, shard, millis)
+    if mode == "group-offsets":
+        if not isinstance(group, str):
+            raise PlanError(f"table '{table.display}' needs the option 'properties.group.id'")
+        return lambda shard: broker.committed(group, topic).get(shard, broker.end_offset(topic, shard))
+    if mode == "earliest-offset":
+        return lambda shard: broker.begin_offset(topic, shard)
+    return lambda shard: broker.end_offset(topic, shard)
+
+
+def _metadata(wanted: _Key, records: Records) -> pa.Array:
+    """A metadata column in the type that the table declares."""
+    match wanted.key:
+        case "timestamp":
+            values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))
+        case "offset":
+            values = pa.array(records.offsets)
+        case "shard":
+            values = pa.array(np.full(records.num_rows, records.shard, np.int32))
+        case _:
+            values = records.keys if records.keys is not None else pa.nulls(records.num_rows, pa.binary())
+    return values if values.type == wanted.type.arrow else values.cast(wanted.type.arrow, safe=False)

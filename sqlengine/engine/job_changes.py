@@ -1,0 +1,310 @@
+"""The way of a change, in the one thread that makes changes: sort out, plan, deploy (place, prepare, switch, write down).
+
+Jobs of one request that cannot be made to run are refused alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
+from sqlengine.catalog.changes import full_name
+from sqlengine.engine.deploying import Deployment, Work
+from sqlengine.engine.draining import Drains
+from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.migration import Moves
+from sqlengine.engine.requests import (
+    Outcome,
+    Request,
+    changed_objects,
+    check_in_use,
+    check_origin,
+    defined_only_by,
+)
+from sqlengine.engine.savepoints import Savepoints, path_in
+from sqlengine.graphs.running import NotTogether
+from sqlengine.graphs.takeover import unchanged_report
+from sqlengine.jobs.isolation_settings import group_of
+from sqlengine.jobs.log import MAIN, Cause, Job, JobState, Origin, check_name
+from sqlengine.jobs.planning import JobText, PlannedJob
+from sqlengine.registry import LIVE, Registry
+
+
+class Changes:
+    """Makes changes of the jobs of one engine. All methods are called from one thread."""
+
+    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves) -> None:
+        self._registry = registry
+        self._fleet = fleet
+        self._savepoints = savepoints
+        self._moves = moves
+        self._deployment = Deployment(registry, fleet, savepoints)
+        self._drains = Drains(registry, fleet, savepoints, moves)
+
+    def finish(self) -> None:
+        """Makes what is missing of a change that a crash or a full disk interrupted."""
+        pending = self._registry.log.pending
+        if pending is not None and pending.handover:
+            self._moves.finish()
+        elif pending is not None and pending.drains:
+            self._drains.finish(pending)
+        else:
+            self._deployment.finish()
+
+    def change(self, request: Request) -> dict[str, Outcome]:
+        """What came of the request for each job that it names."""
+        if request.dry_run:
+            return self._foretell(Work(request))
+        self.finish()
+        work = Work(request)
+        known = set(self._registry.log.jobs)
+        self._sort_out(work)
+        self._plan(work)
+        self._deployment.deploy(work)
+        for name in work.ready:
+            status = "renamed" if name in work.kept else "replaced" if name in known else "added"
+            version = self._registry.job(name).version
+            found = work.reports.get(name, ())
+            work.outcomes[name] = Outcome(name, status, version, state=found, savepoint=work.restores.get(name))
+        for name in work.removes:
+            work.outcomes[name] = Outcome(name, "removed")
+        if work.ready:
+            self._retry_waiting(work.ready)
+        return work.outcomes
+
+    def _foretell(self, work: Work) -> dict[str, Outcome]:
+        """The outcomes of the change, without making it: 'valid' for what would be added, replaced or unchanged."""
+        self._sort_out(work)
+        self._plan(work)
+        self._deployment.foretell(work)
+        for name in work.ready:
+            version = self._registry.log.next_version(name)
+            work.outcomes[name] = Outcome(name, "valid", version, state=work.reports.get(name, ()))
+        for name, outcome in work.outcomes.items():
+            if outcome.status == "unchanged":
+                report = unchanged_report(self._fleet.of(name).runner.graph, name)
+                work.outcomes[name] = Outcome(name, "valid", outcome.version, state=report)
+        return work.outcomes | {n: Outcome(n, "removed") for n in work.removes}
+
+    def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
+        """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing runs."""
+        if job.state is JobState.DEFINED:
+            return Outcome(job.name, "unchanged", job.version)
+        self.finish()
+        graph = self._fleet.of(job.name)
+        if job.name in graph.runner.jobs:
+            graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))
+            self._fleet.retire_idle()
+        self._registry.move(job, state, reason, MAIN)
+        return Outcome(job.name, state.value, job.version)
+
+    def save(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
+        """Writes a savepoint of a job, and stops it there if it is to be."""
+        self.finish()
+        job = self._registry.job(name)
+        savepoint = self._savepoints.take(job, folder, stop=stop)
+        if stop:
+            self._fleet.retire_idle()
+            self._registry.move(job, JobState.STOPPED, f"stopped with savepoint {savepoint.path}", MAIN)
+        status = JobState.STOPPED.value if stop else "saved"
+        return Outcome(name, status, job.version, savepoint=savepoint.path)
+
+    def drain(self, name: str, folder: str | None = None) -> Outcome:
+        """Ends a job where it is, so that all its windows are told, and stops it with a savepoint."""
+        self.finish()
+        return self._drains.drain(name, folder)
+
+    def start(self, job: Job, savepoint: str | None = None) -> Outcome:
+        """Puts a stopped or failed job back: where a savepoint was made, given or named in its text, else at the position
+        that a new job has."""
+        if job.state in (JobState.RUNNING, JobState.DEFINED):
+            if savepoint is not None:
+                raise _runs(job.name)
+            return Outcome(job.name, "unchanged", job.version)
+        self.finish()
+        (plan,) = self._registry.plan([self._registry.text(job)], {job.name})
+        if isinstance(plan, SqlError):
+            raise plan
+        path = path_in(plan.settings) if savepoint is None else savepoint
+        own = f"{job.name}@{job.version}-{self._registry.clock()}"
+        if path is not None:
+            found = self._savepoints.restoration(job.name, plan, path)
+            graph = self._fleet.restore(own, job.name, job.version, found)
+        else:
+            graph = self._fleet.place(plan, own)
+            graph.switch(graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {}))
+        self._registry.move(job, JobState.RUNNING, graph=graph.name)
+        return Outcome(job.name, "started", job.version, savepoint=path)
+
+    def isolate(self, name: str, cause: Cause = Cause.COMMAND, reason: str | None = None) -> Outcome:
+        """Takes a job with its state into a graph of its own; one that is there stays there."""
+        self.finish()
+        job = self._registry.job(name)
+        reason = reason or "isolated by a command"
+        graph = self._fleet.of(name)
+        shared = graph is self._fleet.main or graph.divided or group_of(graph.name) is not None
+        if shared or len(graph.runner.jobs) > 1:
+            self._moves.to_own(job, cause, reason)
+        else:
+            self._registry.stay(job, cause, reason)
+        return Outcome(name, "isolated", job.version)
+
+    def merge(self, name: str) -> Outcome:
+        """Takes a job with its state into the graph that it shares with others (the main one, or that of its group), at
+        once or as soon as both stand at the same place."""
+        self.finish()
+        job = self._registry.job(name)
+        if self._fleet.of(name) is self._fleet.home(job):
+            return Outcome(name, "unchanged", job.version)
+        try:
+            self._moves.to_home(job)
+        except NotTogether as error:
+            self._registry.stay(job, Cause.NONE, f"it waits to be merged: {error.detail}")
+            return Outcome(name, "merging", job.version)
+        return Outcome(name, "merged", job.version)
+
+    # ---- before anything is planned ----------------------------------------------------------------------------
+
+    def _sort_out(self, work: Work) -> None:
+        for old, new in work.request.renames.items():
+            if old in self._registry.log.jobs and new not in self._registry.log.jobs:
+                self._rename(work, self._registry.job(old), new)
+        for name, text in work.request.upserts.items():
+            if name in work.kept or name in work.outcomes:
+                continue
+            try:
+                self._want(work, name, text)
+            except SqlError as error:
+                work.refuse(name, error)
+        for name in work.request.removes:
+            try:
+                self._unwant(work, name)
+            except SqlError as error:
+                work.refuse(name, error)
+
+    def _rename(self, work: Work, job: Job, new: str) -> None:
+        """A job that runs takes its place in the graph along; of any other the job log alone knows."""
+        held, given = self._registry.text(job), work.request.upserts.get(new)
+        text = replace(held, name=new, file=given.file if given else held.file)
+        if self._fleet.runs(job.name):
+            work.texts[new] = text
+            work.kept[new] = job.name
+        else:
+            work.outcomes[new] = Outcome(new, "renamed", self._registry.rename(job, text).version)
+
+    def _want(self, work: Work, name: str, text: JobText) -> None:
+        held = self._registry.log.jobs.get(check_name(name))
+        check_origin(name, held, work.request)
+        same = (
+            held is not None
+            and held.state in LIVE
+            and self._registry.same(self._registry.version(held), text, work.request.origin)
+        )
+        restores = name in work.request.savepoints
+        if held is not None and same and held.origin is work.request.origin and not restores:
+            work.outcomes[name] = Outcome(name, "unchanged", held.version)
+        else:
+            work.texts[name] = text
+
+    def _unwant(self, work: Work, name: str) -> None:
+        held = self._registry.job(name)
+        check_origin(name, held, work.request)
+        if held.defines:
+            jobs = self._registry.jobs()
+            going = {*work.request.removes, *work.texts}
+            check_in_use(defined_only_by(held, jobs), jobs, going, f"removing '{name}'")
+        work.removes.add(name)
+
+    def _plan(self, work: Work) -> None:
+        plans = self._registry.plan(work.texts.values(), work.touched)
+        for (name, text), plan in zip(work.texts.items(), plans, strict=True):
+            if isinstance(plan, PlannedJob):
+                try:
+                    self._check_definitions(work, name, plan)
+                    self._find_savepoint(work, name, plan)
+                    work.ready[name] = plan
+                except SqlError as error:
+                    work.refuse(name, error)
+            elif isinstance(plan, UnknownObject) and self._may_wait(work.request, name):
+                self._wait(work, text, plan)
+            else:
+                work.refuse(name, self._with_users(name, plan))
+        self._hold_definitions(work)
+
+    def _with_users(self, name: str, error: SqlError) -> SqlError:
+        """A refusal of another definition names the jobs that use the one there is."""
+        if isinstance(error, ObjectExists) and error.detail is not None:
+            try:
+                check_in_use({error.detail}, self._registry.jobs(), {name}, "another definition")
+            except SqlError as used:
+                return used.at(error.position)
+        return error
+
+    def _hold_definitions(self, work: Work) -> None:
+        """A definition does not change under a job that goes on with its old text, since its new one was refused; nor
+        does a job come that was planned over the definition."""
+        for name, plan in list(work.ready.items()):
+            changed = changed_objects(self._registry.catalog, plan)
+            going = {*work.ready, *work.removes, *work.kept.values()}
+            try:
+                check_in_use(changed, self._registry.jobs() if changed else (), going, f"this text of '{name}'")
+            except SqlError as error:
+                for other in [n for n, p in work.ready.items() if n == name or changed & set(map(full_name, p.uses))]:
+                    work.refuse(other, error)
+                self._hold_definitions(work)
+                return
+
+    def _check_definitions(self, work: Work, name: str, plan: PlannedJob) -> None:
+        """A new text goes on defining what other jobs use."""
+        held = self._registry.log.jobs.get(name)
+        if held is None or not held.defines:
+            return
+        jobs = self._registry.jobs()
+        lost = defined_only_by(held, jobs) - {full_name(o.name) for o in plan.objects}
+        check_in_use(lost, jobs, {*work.request.removes, *work.texts}, f"this text of '{name}'")
+
+    def _find_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
+        """Notes the savepoint that a job starts from. One that runs has gone on since: it cannot go back to one, but the
+        one that it came from may stand in its text."""
+        given, told = work.request.savepoints.get(name), path_in(plan.settings)
+        path = told if given is None else given
+        if name in work.kept or path is None:
+            return
+        if self._fleet.runs(name):
+            if given is not None or told != path_in(self._registry.job(name).settings):
+                raise _runs(name)
+            return
+        work.restores[name] = str(self._savepoints.locate(path))
+
+    def _may_wait(self, request: Request, name: str) -> bool:
+        held = self._registry.log.jobs.get(name)
+        return request.origin is Origin.FOLDER and (held is None or held.state is JobState.WAITING)
+
+    def _wait(self, work: Work, text: JobText, missing: SqlError) -> None:
+        registry, held = self._registry, self._registry.log.jobs.get(text.name)
+        if held is not None and registry.text(held).sql == text.sql:
+            work.outcomes[text.name] = Outcome(text.name, "waiting", held.version, missing)
+            return
+        version = registry.next_version(text, work.request.origin)
+        job = Job(text.name, version.version, JobState.WAITING, version.origin, version.created_ms, str(missing))
+        if not work.request.dry_run:
+            registry.log.wait(version, job, registry.clock())
+        work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
+
+    def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
+        """Jobs of the folder whose table was missing are tried again once something new is defined."""
+        defines = any(p.objects for p in changed.values())
+        jobs = self._registry.jobs() if defines else ()
+        waiting = [j for j in jobs if j.state is JobState.WAITING and j.name not in changed]
+        if waiting:
+            outcomes = self.change(Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting}))
+            for job in waiting:  # what is missing now may be something else
+                if outcomes[job.name].status == "refused":
+                    self._registry.move(job, JobState.WAITING, str(outcomes[job.name].error))
+
+
+def _runs(name: str) -> JobError:
+    return JobError(
+        f"job '{name}' runs: it cannot start from a savepoint",
+        hint="stop it first ('sql stop'), or leave the savepoint out to go on from where it is",
+    )

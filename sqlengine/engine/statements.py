@@ -1,0 +1,74 @@
+"""Statements about the jobs of a server: STOP JOB, SHOW JOBS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from parser import parse
+from parser.errors import SqlError, UnsupportedError
+from parser.statements import Reset, Set, Show, StopJob
+from sqlengine.engine import Engine
+from sqlengine.jobs.log import Job
+from sqlengine.snapshots.savepoint_files import FOLDERS
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result as rows, under Flink's names for its columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+_OK = Answer(("result",), (("OK",),))
+
+
+def execute(engine: Engine, text: str) -> list[Answer]:
+    """Carries out statements one after the other; raises what is wrong with one, and those before it are done."""
+    settings: dict[str, str] = {}
+    answers = []
+    for statement in parse(text):
+        try:
+            match statement:
+                case Set(key=str() as key):
+                    settings[key] = statement.value or ""
+                    answers.append(_OK)
+                case Reset():
+                    settings.pop(statement.key or "", None)
+                    answers.append(_OK)
+                case StopJob():
+                    answers.append(_stop(engine, statement, settings))
+                case Show(what="JOBS"):
+                    answers.append(_jobs(engine))
+                case _:
+                    raise UnsupportedError(
+                        "this is no statement about jobs",
+                        detail="STOP JOB and SHOW JOBS are, and SET before them",
+                        hint="statements that define or insert are a job: 'sql submit'",
+                    )
+        except SqlError as error:
+            raise error.at(statement.position) from None
+    return answers
+
+
+def _stop(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> Answer:
+    if not statement.savepoint:
+        engine.stop_job(statement.job)
+        return _OK
+    folder = next((settings[k] for k in FOLDERS if settings.get(k)), None)
+    if statement.drain:
+        outcome = engine.drain_job(statement.job, folder)
+    else:
+        outcome = engine.save_job(statement.job, folder, stop=True)
+    return Answer(("savepoint path",), ((outcome.savepoint,),))
+
+
+def _jobs(engine: Engine) -> Answer:
+    return Answer(("job id", "job name", "status", "start time"), tuple(_row(job) for job in engine.jobs()))
+
+
+def _row(job: Job) -> tuple[object, ...]:
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.changed_ms / 1000)) + f".{job.changed_ms % 1000:03}Z"
+    return job.name, job.name, job.state.value.upper(), moment

@@ -1,0 +1,46 @@
+"""What a server does now and then, beside the stream: topics drop what they need not keep, and the index of dead letters
+follows."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import closing
+
+from sqlengine.broker.errors import BrokerError
+from sqlengine.engine import Engine
+from sqlengine.system.threads import Background
+
+EVERY_S = 60.0
+log = logging.getLogger("sqlengine")
+
+
+class Upkeep(Background):
+    """A thread of its own, so that neither the graph nor a request waits for it. The first turn comes after a while: what
+    was not read before the start is read first."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__("upkeep")
+        self._engine = engine
+
+    def turn(self) -> None:
+        """All there is to do at the moment. What fails is tried again with the next turn."""
+        try:
+            self._engine.broker.apply_retention()
+            self._engine.letters.look()
+            self._compact()
+        except (BrokerError, OSError) as error:
+            log.warning("old records could not be dropped, it will be tried again: %s", error)
+
+    def _compact(self) -> None:
+        """A quarter of the time at most: the stream needs the processor, too."""
+        began = time.monotonic()
+        with closing(self._engine.broker.compaction_steps()) as steps:
+            for _ in steps:
+                if self._stopping.wait(3 * (time.monotonic() - began)):
+                    return
+                began = time.monotonic()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(EVERY_S):
+            self.turn()

@@ -1,0 +1,105 @@
+"""The dead-letter topic: a sink of the same epoch as all others.
+
+A record is a letter, or says which letters have been replayed (`replayed`); a letter's number is its offset, its key says
+whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import ClassVar, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from planner.graph.physical import PhysicalNode
+from planner.logical import AssignWatermark, Scan, ShuffleScan
+from sqlengine.batch import Batch
+from sqlengine.broker.base import Broker
+from sqlengine.executors.epochs import Replay
+
+DEAD_LETTERS = "_dead_letters"
+# The job ('' where a record is malformed for all) and the table of a letter.
+Owner: TypeAlias = tuple[str, str]
+_OWNER = msgspec.json.Decoder(tuple[str, str])
+_NAMES = ("job", "place", "subject", "reason", "payload", "shard", "offset", "table", "stored", "source")
+
+
+class LetterSink:
+    """Rows that could not be processed, one JSON object each: the columns of DEAD_LETTER, time, graph and epoch, and the
+    version of the job. `versions` are the jobs that run."""
+
+    guarantee: ClassVar[str] = "exactly-once"
+
+    def __init__(self, broker: Broker, writer: str, versions: Callable[[], Mapping[str, int]] = dict) -> None:
+        broker.create_topic(DEAD_LETTERS, retention_bytes=1 << 30, if_not_exists=True)
+        self._broker = broker
+        self._writer = writer
+        self._versions = versions
+        self._pending: list[dict[str, object]] = []
+        self._time = 0
+
+    def last_epoch(self) -> int | None:
+        return self._broker.last_epoch(DEAD_LETTERS, 0, self._writer)
+
+    def write(self, batch: Batch) -> None:
+        self._time = batch.proctime
+        versions = self._versions()
+        for values in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            letter = {"time": batch.proctime, **dict(zip(_NAMES, values, strict=True))}
+            self._pending.append({**letter, "version": versions.get(str(letter["job"]), 0)})
+
+    def mark(self, replay: Replay, now_ms: int) -> None:
+        """These letters have been replayed, once the epoch is committed."""
+        self._time = now_ms
+        done = [again.letter for again in replay.rows]
+        self._pending.append({"replayed": done, "job": replay.job, "version": replay.version, "time": now_ms})
+
+    def commit(self, epoch: int) -> int:
+        rows = [msgspec.json.encode({**r, "graph": self._writer, "epoch": epoch}) for r in self._pending]
+        keys = [None if "replayed" in r else encode_owner(str(r["job"]), str(r["table"])) for r in self._pending]
+        done = self._broker.append(
+            DEAD_LETTERS, 0, rows, keys=keys, timestamp_ms=self._time, writer=self._writer, epoch=epoch
+        )
+        self._pending = []
+        return 0 if done.duplicate else len(rows)
+
+    def close(self) -> None: ...
+
+
+def encode_owner(job: str, table: str) -> bytes:
+    return msgspec.json.encode((job, table))
+
+
+def decode_owner(key: bytes) -> Owner:
+    return _OWNER.decode(key)
+
+
+def addressed(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch:
+    """Letters of an operator with what its graph knows: each job that shares the operator gets one of its own, but where
+    the table is at fault; and the table that the row came from."""
+    if not isinstance(node.plan, Scan | AssignWatermark):
+        letters = _for_each_owner(letters, sorted(node.jobs))
+    if not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):
+        return letters
+    table = source.plan.table
+    address = (".".join(table.name), stored(table.options), source.id)
+    known = [pa.array([text] * letters.num_rows, pa.string()) for text in address]
+    return replace(letters, columns=(*letters.columns[:-3], *known))
+
+
+def stored(options: Mapping[str, str]) -> str:
+    """Where a table's records are kept: its topic or path."""
+    return options.get("topic") or options.get("path", "")
+
+
+def _for_each_owner(letters: Batch, jobs: list[str]) -> Batch:
+    shared = np.array([not owner for owner in letters.columns[0].to_pylist()], np.bool_)
+    if not shared.any() or not jobs:
+        return letters
+    rows = np.repeat(np.arange(letters.num_rows), np.where(shared, len(jobs), 1))
+    taken = letters.take(rows)
+    names = iter(jobs * int(shared.sum()))
+    owners = [owner or next(names) for owner in taken.columns[0].to_pylist()]
+    return replace(taken, columns=(pa.array(owners, pa.string()), *taken.columns[1:]))

@@ -1,0 +1,96 @@
+"""The log of what functions that are not deterministic have answered, epoch by epoch: a topic beside that of the epochs.
+
+An epoch's answers are there before anything that came of them leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import msgspec
+
+from parser.errors import ServiceError
+from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import TopicNotFound
+from sqlengine.functions.answers import Answer, EpochAnswers, answering
+from sqlengine.system.format_numbers import check_record
+
+ANSWERS: Final = "_answers"
+FORMAT: Final = 1
+
+
+class _Record(msgspec.Struct):
+    graph: str
+    epoch: int
+    answers: tuple[Answer, ...]
+    format: int = FORMAT
+
+
+class Answers:
+    """Those of one graph. Without a broker nothing is kept: for scripts, and where epochs are not repeated."""
+
+    def __init__(self, broker: Broker | None, graph: str) -> None:
+        self._broker = broker
+        self._graph = graph
+        self._known: dict[int, list[Answer]] = {}
+        self._whole = True
+        self._unwritten: list[_Record] = []
+
+    def load(self, offset: int) -> None:
+        """Reads the answers of epochs that may be repeated. ServiceError for records of another format."""
+        if self._broker is None:
+            return
+        with suppress(TopicNotFound):
+            begin = self._broker.begin_offset(ANSWERS, 0)
+            self._whole, offset = offset >= begin, max(offset, begin)
+            while (records := self._broker.read(ANSWERS, 0, offset)) is not None:
+                assert records.keys is not None
+                for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True):
+                    if key == self._graph.encode():
+                        found = _decoded(value)
+                        self._known.setdefault(found.epoch, []).extend(found.answers)
+                offset = records.next_offset
+
+    def forget(self) -> None:
+        """No epoch is repeated any more."""
+        self._known.clear()
+        self._whole = True
+
+    @contextmanager
+    def of(self, epoch: int) -> Iterator[None]:
+        """What is asked here belongs to an epoch. ServiceError where it is repeated, and what was answered is gone."""
+        answers = EpochAnswers(self._known.pop(epoch, ()), whole=self._whole)
+        with answering(answers):
+            yield
+        if answers.missing:
+            raise ServiceError(
+                f"epoch {epoch} of graph '{self._graph}' cannot be repeated: retention has taken what functions answered in it",
+                detail=f"topic {ANSWERS} is shorter than what the last checkpoint needs",
+                hint="to begin anew without the state of these jobs, remove the graph's checkpoint",
+            )
+        if answers.fresh:
+            self._unwritten.append(_Record(self._graph, epoch, tuple(answers.fresh)))
+
+    def write(self) -> None:
+        """Keeps what has come since. BrokerFull where there is no space: then nothing that came of it may leave."""
+        while self._unwritten:
+            if self._broker is not None:
+                self._broker.create_topic(ANSWERS, retention_bytes=1 << 30, if_not_exists=True)
+                value = msgspec.json.encode(self._unwritten[0])
+                self._broker.append(ANSWERS, 0, [value], keys=[self._graph.encode()], timestamp_ms=0)
+            del self._unwritten[0]
+
+    def end(self) -> int:
+        """The offset behind all that there is: what a checkpoint remembers."""
+        if self._broker is None:
+            return 0
+        try:
+            return self._broker.end_offset(ANSWERS, 0)
+        except TopicNotFound:
+            return 0
+
+
+def _decoded(value: bytes) -> _Record:
+    check_record(value, FORMAT, "a record of answers")
+    return msgspec.json.decode(value, type=_Record)

@@ -1,0 +1,103 @@
+"""Cuts a physical plan for Spark: what a task can do with the records of one source, and behind each exchange what needs
+the rows of a key together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from planner.graph.division import WATERMARK, functions_of, without_keys
+from planner.graph.physical import PhysicalNode, PhysicalPlan
+from planner.logical import LogicalPlan, Scan, Stateful, Union, Values
+from sqlengine.executors.spark.fragment import Fragment, Input
+from sqlengine.executors.spark.worker import STATELESS, Exchange
+
+_FIRST: Final = 1
+
+
+@dataclass(frozen=True)
+class CutPlan:
+    """`sources`: by id of a scan or of VALUES, all that is done with its rows before the first exchange; `keyed`: the
+    stages behind it, whose input ports are those of `exchange`. `reach`: by port, the sources whose rows come there
+    without another exchange. `sinks`: by output port of all fragments alike, what is written where."""
+
+    sources: Mapping[str, Fragment]
+    keyed: tuple[Fragment, ...]
+    exchange: Mapping[int, Exchange]
+    reach: Mapping[int, tuple[str, ...]]
+    sinks: Mapping[int, str]
+
+
+def cut_plan(plan: PhysicalPlan) -> CutPlan:
+    """Each operation that needs rows of a key together begins a stage above all that feed it."""
+    stages = _stages(plan)
+    crossings = _crossings(plan, stages)
+    sinks = {len(crossings) + i: sink for i, sink in enumerate(sorted(plan.sinks))}
+    outputs = {at: port for port, at in enumerate(crossings)} | {(sink, 0): port for port, sink in sinks.items()}
+    stateless = [n for n in plan.in_order if stages[n.id] == STATELESS]
+    sources = {n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)}
+    exchange = {port: _exchange(plan, at, source, stages) for port, (at, source) in enumerate(crossings.items())}
+    fed = [(port, at) for port, at in enumerate(crossings) if exchange[port].source == STATELESS]
+    reach = {port: tuple(s for s, f in sources.items() if _feeds(f, at)) for port, at in fed}
+    last = max(stages.values(), default=STATELESS)
+    keyed = tuple(_keyed(plan, stages, number, crossings, outputs) for number in range(1, last + 1))
+    return CutPlan(sources, keyed, exchange, reach, sinks)
+
+
+def _stages(plan: PhysicalPlan) -> dict[str, int]:
+    """The stage of each node: that of what feeds it, and one more where its rows are exchanged. A task that reads a part of
+    a source knows the watermark of that part alone: who asks for it stands behind an exchange, too."""
+    stages: dict[str, int] = {}
+    fed: dict[str, int] = {}
+    for node in plan.in_order:
+        stage = fed.get(node.id, STATELESS) + isinstance(node.plan, Stateful)
+        stages[node.id] = max(stage, _FIRST) if WATERMARK in functions_of(node.plan) else stage
+        for edge in node.outgoing:
+            fed[edge.target] = max(fed.get(edge.target, STATELESS), stages[node.id])
+    return stages
+
+
+def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[Input, PhysicalNode]:
+    """Inputs that another stage feeds, and which node there, in the order of those."""
+    edges = ((n, e) for n in plan.in_order for e in n.outgoing if e.target in plan.nodes)
+    return {(e.target, e.target_port): n for n, e in edges if stages[e.target] != stages[n.id]}
+
+
+def _source(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[Input, int]) -> Fragment:
+    reached = {source.id}
+    nodes = []
+    for node in stateless:
+        if node.id in reached:
+            nodes.append(node)
+            reached |= {e.target for e in node.outgoing}
+    fed = {(e.target, e.target_port) for n in nodes for e in n.outgoing}
+    unions = ((n.id, i) for n in nodes if isinstance(n.plan, Union) for i in range(len(n.plan.branches)))
+    return Fragment(tuple(nodes), {0: (source.id, 0)}, outputs, tuple(u for u in unions if u not in fed))
+
+
+def _keyed(
+    plan: PhysicalPlan,
+    stages: Mapping[str, int],
+    number: int,
+    crossings: Iterable[Input],
+    outputs: Mapping[Input, int],
+) -> Fragment:
+    nodes = tuple(n for n in plan.in_order if stages[n.id] == number)
+    inputs = {port: at for port, at in enumerate(crossings) if stages[at[0]] == number}
+    return Fragment(nodes, inputs, outputs, single=frozenset(n.id for n in nodes if without_keys(n.plan)))
+
+
+def _feeds(fragment: Fragment, at: Input) -> bool:
+    return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
+
+
+def _exchange(plan: PhysicalPlan, at: Input, source: PhysicalNode, stages: Mapping[str, int]) -> Exchange:
+    target, port = plan.nodes[at[0]].plan, at[1]
+    if isinstance(target, LogicalPlan):
+        # Rows without an exchange that meet others behind one, in a union, stay where they are.
+        keys, schema = target.exchange(port), target.inputs[port].schema
+    else:
+        assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
+        keys, schema = None, source.plan.schema
+    return Exchange(keys, schema, source=stages[source.id], target=stages[at[0]])

@@ -1,0 +1,130 @@
+"""Starting Spark in this process, quietly: nothing of it reaches standard output."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from parser.errors import ExecutionError, ServiceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_STDOUT: Final = 1
+_STDERR: Final = 2
+
+
+def require_spark() -> None:
+    """ServiceError that says what to install where Spark or Java is missing."""
+    if find_spec("pyspark") is None:
+        raise ServiceError("Spark is not installed", hint="install sqlengine[spark]")
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise ServiceError(
+            "Spark needs Java, which is not installed", hint="install Java 17 or newer, or set JAVA_HOME"
+        )
+
+
+def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) -> SparkSession:
+    """A small local session whose Python workers can import what this process can. `options` are Spark's, with `__` for
+    the dots."""
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    # Says in kilobytes of JSON what its exceptions say anyway.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    root = str(Path(__file__).resolve().parents[3])
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    settings = {
+        "spark.driver.memory": memory,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        # A regular expression of Spark's own recurses deeply over long messages.
+        "spark.driver.extraJavaOptions": "-Xss4m",
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+        # A file is read by one task, so that its lines stay in order.
+        "spark.sql.files.maxPartitionBytes": "1g",
+        "spark.sql.files.openCostInBytes": "1g",
+        **{name.replace("__", "."): value for name, value in options.items()},
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _stdout_to_stderr():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Processes that are started meanwhile (the JVM and, from it, the workers) keep standard error as their output."""
+    sys.stdout.flush()
+    kept = os.dup(_STDOUT)
+    os.dup2(_STDERR, _STDOUT)
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
+
+
+class Spark(Protocol):
+    """What a script runs on."""
+
+    def session(self) -> SparkSession: ...
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Where tasks run: what one raised comes as an SqlError."""
+
+    def close(self) -> None: ...
+
+
+class OwnSpark:
+    """The session that is active, else one on all cores of this machine, which starts with the first statement that needs
+    it and stops with the script."""
+
+    def __init__(self) -> None:
+        self._own: SparkSession | None = None
+
+    def session(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        active = SparkSession.getActiveSession()
+        if active is None:
+            active = self._own = spark_session("sqlengine", cores=len(os.sched_getaffinity(0)))
+        return active
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            raise ExecutionError("a task failed on Spark", detail=_cause(str(error))) from error
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.stop()
+
+
+def _cause(trace: str) -> str:
+    """The last line that Python wrote, and of our own errors their text alone."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")]
+    kind, _, text = (lines or [""])[-1].partition(": ")
+    return text if "parser.errors." in kind else f"{kind}: {text}"

@@ -1,0 +1,165 @@
+"""Rows for people and programs: changelog rows as Flink prints them, as JSON lines or as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import INT, DataType, Root, Schema
+from sqlengine.batch import Batch, RowKind
+from udf.java.hash_map_order import in_java_order
+
+JsonValue: TypeAlias = None | bool | int | float | str | list["JsonValue"]
+T = TypeVar("T")
+Row: TypeAlias = tuple[str, list[JsonValue]]
+
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+class ResultSink:
+    """Takes the rows of a query and gives them to `emit` once their epoch is complete."""
+
+    guarantee: ClassVar[str] = "at-least-once"
+
+    def __init__(self, emit: Callable[[Batch], None]) -> None:
+        self._emit = emit
+        self._pending: list[Batch] = []
+
+    def last_epoch(self) -> int | None:
+        return None
+
+    def write(self, batch: Batch) -> None:
+        self._pending.append(batch)
+
+    def commit(self, epoch: int) -> int:
+        pending, self._pending = self._pending, []
+        for batch in pending:
+            self._emit(batch)
+        return sum(b.num_rows for b in pending)
+
+    def close(self) -> None: ...
+
+
+def rows_of(batch: Batch) -> Iterator[Row]:
+    """The rows with their kinds (`+I`), values in the form that `to_json` gives."""
+    columns = [column_to_json(c, f.type) for c, f in zip(batch.columns, batch.schema, strict=True)]
+    kinds = np.zeros(batch.num_rows, np.int8) if batch.kinds is None else batch.kinds
+    for i, kind in enumerate(kinds.tolist()):
+        yield RowKind(kind).short, [c[i] for c in columns]
+
+
+def column_to_json(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    """Values as JSON in the oracle's form: exact and time types as text (Java's), BYTES as hex, ROW and ARRAY as lists,
+    MAP and MULTISET as lists of pairs, VARIANT as its JSON text."""
+    match kind.root:
+        case Root.TIMESTAMP | Root.TIMESTAMP_LTZ | Root.TIME:
+            unit = array.type.unit
+            storage = pa.int32() if array.type.bit_width == 32 else pa.int64()
+            return [None if v is None else _time_text(v, unit, kind.root) for v in array.view(storage).to_pylist()]
+        case Root.DATE:
+            return [None if v is None else _date_text(v) for v in array.view(pa.int32()).to_pylist()]
+        case Root.FLOAT:
+            return [None if v is None else _finite(float(str(np.float32(v)))) for v in array.to_pylist()]
+        case Root.INTERVAL_DAY_TIME | Root.INTERVAL_YEAR_MONTH:
+            text = _duration_text if kind.root is Root.INTERVAL_DAY_TIME else _period_text
+            return [None if v is None else text(v) for v in array.to_pylist()]
+        case Root.ROW | Root.STRUCTURED:
+            fields = [column_to_json(pc.struct_field(array, i), c) for i, c in enumerate(kind.children)]
+            rows = (list(r) for r in zip(*fields, strict=True)) if fields else ([] for _ in range(len(array)))
+            return [r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)]
+        case Root.ARRAY:
+            return list(_lists(array, column_to_json(array.values, kind.children[0])))
+        case Root.MAP | Root.MULTISET:
+            count = kind.children[1] if kind.root is Root.MAP else INT
+            keys, items = column_to_json(array.keys, kind.children[0]), column_to_json(array.items, count)
+            maps = _lists(array, list(zip(keys, items, strict=True)))
+            return [None if m is None else [[k, v] for k, v in in_java_order(m, kind.children[0])] for m in maps]
+    return [to_json(v, kind) for v in array.to_pylist()]
+
+
+def _lists(array: pa.Array, items: Sequence[T]) -> list[list[T] | None]:
+    """The items of each row of a list or map array, from those of its child array."""
+    ends = array.offsets.to_pylist()
+    bounds = zip(ends[:-1], ends[1:], array.is_valid().to_pylist(), strict=True)
+    return [list(items[start:end]) if ok else None for start, end, ok in bounds]
+
+
+def to_json(value: object, kind: DataType) -> JsonValue:
+    """One Python value of a plain SQL type as JSON."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return _finite(value)
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return value.hex()
+    return str(value)
+
+
+def _duration_text(value: int) -> str:
+    """Milliseconds as Java's Duration prints them: PT26H3M4.567S."""
+    if value == 0:
+        return "PT0S"
+    sign = "-" if value < 0 else ""
+    seconds, ms = divmod(abs(value), 1000)
+    text = "PT"
+    for number, unit in ((seconds // 3600, "H"), (seconds // 60 % 60, "M")):
+        text += f"{sign}{number}{unit}" if number else ""
+    fraction = f".{ms:03}".rstrip("0") if ms else ""
+    return text + (f"{sign}{seconds % 60}{fraction}S" if seconds % 60 or ms else "")
+
+
+def _period_text(value: int) -> str:
+    """Months as Java's Period prints them."""
+    return f"P{value}M" if value else "P0D"
+
+
+def _finite(value: float) -> JsonValue:
+    if value != value:
+        return "NaN"
+    return value if abs(value) != float("inf") else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _time_text(value: int, unit: str, root: Root) -> str:
+    """As Java's LocalDateTime, Instant and LocalTime print: seconds only where needed (Instant: always), fractions in
+    groups of three digits."""
+    seconds, fraction = divmod(value, _UNITS[unit])
+    days, second = divmod(seconds, 86_400)
+    hour, minute, second = second // 3600, second // 60 % 60, second % 60
+    nanos = fraction * (1_000_000_000 // _UNITS[unit])
+    text = f"{hour:02}:{minute:02}"
+    if second or nanos or root is Root.TIMESTAMP_LTZ:
+        text += f":{second:02}"
+    if nanos:
+        digits = f"{nanos:09}"
+        text += "." + (digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits)
+    if root is Root.TIME:
+        return text
+    return f"{_date_text(days)}T{text}" + ("Z" if root is Root.TIMESTAMP_LTZ else "")
+
+
+def _date_text(days: int) -> str:
+    """As Java's LocalDate prints, which has years before 1 and, with a sign, beyond 9999."""
+    text = str(np.datetime64(days, "D"))
+    if text[0] == "-":
+        year, rest = text[1:].split("-", 1)
+        return f"-{year:0>4}-{rest}"
+    return "+" + text if len(text) > 10 else text
+
+
+def event(stmt: int, kind: str, **rest: object) -> str:
+    """One JSON line as the events output has it."""
+    return json.dumps({"stmt": stmt, "kind": kind, **rest}, ensure_ascii=False)
+
+
+def schema_event(schema: Schema) -> list[list[str]]:
+    """Columns as [name, type] pairs."""
+    return [[c.name, str(c.type)] for c in schema]

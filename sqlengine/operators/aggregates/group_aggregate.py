@@ -1,0 +1,150 @@
+"""One row per key, changed with each row that comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.analysis.monotonicity import keeps_all
+from planner.logical import GroupAggregate
+from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
+from sqlengine.operators.aggregates.accumulators import Accumulators
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.changelog.row_kinds import (
+    DELETE,
+    UPDATE_BEFORE,
+    differ,
+    first_seen,
+    plain,
+    sequence,
+    takes_back,
+)
+from sqlengine.state.columns import BoolArray
+from sqlengine.state.table import KeyedTable
+from udf.vector import Vector, merge_errors
+
+# How many rows a key has, and when it was touched last (ms of processing time).
+ROWS, _TOUCHED = "#rows", "#touched"
+_NUMBER = BIGINT.with_nullable(False)
+
+
+class GroupAggregateOperator:
+    """For each batch and key, what its rows change together: +I for a new key, -U and +U where the result is another
+    than before, -D where no row is left. Keys come in the order in which the batch touches them first. A row that takes
+    something back from a key that has nothing is dropped (`rows_without_key`), as Flink does."""
+
+    def __init__(self, node: GroupAggregate, owner: str = "") -> None:
+        self._node = node
+        self._retracts = bool(node.input.changes)
+        keeping = keeps_all(node) if self._retracts else frozenset[str]()
+        self._accumulators = Accumulators(
+            node.aggregates, owner, retract=self._retracts, keeping=keeping, tabled=not node.ttl_ms
+        )
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        schema = self._node.schema
+        keys = Schema(tuple(schema.columns[: len(self._node.keys)]))
+        numbers = [Column(ROWS, _NUMBER), *((Column(_TOUCHED, _NUMBER),) if self._node.ttl_ms else ())]
+        values = Schema((*numbers, *self._accumulators.columns))
+        self._table: KeyedTable = context.table("groups", keys, values, keys.names)
+        self._accumulators.attach(self._table, context.counters)
+        self._accumulators.open_tables(context)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
+        if self._node.ttl_ms:
+            self._table.remove(self._table.due(_TOUCHED, batch.proctime - self._node.ttl_ms))
+        changed = self._change(batch, output) if batch.num_rows else None
+        if self._node.always and batch.watermark == MAX_WATERMARK and not len(self._table):
+            changed = self._of_nothing(batch)
+        return [*output, (0, changed or batch.tick(self._node.schema))]
+
+    def close(self) -> None: ...
+
+    def _of_nothing(self, batch: Batch) -> Batch:
+        """The row that there is though input has ended without any."""
+        slots, _ = self._table.slots_for([], 1)
+        self._table.columns[ROWS][slots] = 1
+        self._table.mark(slots)
+        values = tuple(v.array(1) for v in self._accumulators.results(slots))
+        return replace(batch.tick(self._node.schema), columns=values, num_rows=1)
+
+    def _change(self, batch: Batch, output: Output) -> Batch | None:
+        back = takes_back(batch)
+        slots, _ = self._table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
+        if back is not None:
+            batch, slots, back = self._known(batch, slots, back)
+        touched = first_seen(slots)
+        rows = self._table.columns[ROWS].view(np.int64)
+        existed = rows[touched] > 0
+        before = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
+        self._add(batch, slots, back, output)
+        exists = rows[touched] > 0
+        after = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
+        if self._node.ttl_ms:
+            self._table.columns[_TOUCHED][touched] = batch.proctime
+        self._table.mark(touched)
+        result = self._told(batch, touched, (existed, exists), (before, after), output)
+        self._table.remove(touched[~exists])
+        return result
+
+    def _add(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
+        """Adds rows to those of their keys, and takes back those of `back`."""
+        self._accumulators.change(batch, slots, back, output)
+        rows = self._table.columns[ROWS].view(np.int64)
+        np.add.at(rows, slots, 1 if back is None else np.where(back, -1, 1))
+
+    def _known(self, batch: Batch, slots: IntArray, back: BoolArray) -> tuple[Batch, IntArray, BoolArray]:
+        """Without the rows that take back what their key does not have."""
+        held: dict[int, int] = {}
+        rows, keep = self._table.columns[ROWS], np.ones(len(slots), np.bool_)
+        for i, (slot, takes) in enumerate(zip(slots.tolist(), back.tolist(), strict=True)):
+            count = held.get(slot, int(rows[slot]))
+            keep[i] = not takes or count > 0
+            held[slot] = count + (-1 if takes else 1) * int(keep[i])
+        if keep.all():
+            return batch, slots, back
+        self._counters["rows_without_key"] += int((~keep).sum())
+        return batch.take(np.flatnonzero(keep)), slots[keep], back[keep]
+
+    def _told(
+        self,
+        batch: Batch,
+        touched: IntArray,
+        there: tuple[BoolArray, BoolArray],
+        results: tuple[list[Vector], list[Vector]],
+        output: Output,
+    ) -> Batch | None:
+        """The rows that say what has changed."""
+        existed, exists = there
+        old, new = ([v.array(len(touched)) for v in side] for side in results)
+        changed = existed != exists
+        stays = existed & exists
+        different = stays if self._node.ttl_ms and self._node.aggregates else stays & differ(old, new, len(touched))
+        which, kinds = sequence(existed, exists, changed | different)
+        if not len(which):
+            return None
+        keys = [k.take(pa.array(which)) for k in self._table.key_arrays(touched)]
+        was = (kinds == UPDATE_BEFORE) | (kinds == DELETE)
+        chosen = pa.array(np.where(was, which, which + len(touched)))
+        pairs = list(zip(old, new, strict=True))[: len(self._node.aggregates)]
+        values = [pa.concat_arrays([a, b]).take(chosen) for a, b in pairs]
+        result = replace(
+            batch.tick(self._node.schema), columns=(*keys, *values), num_rows=len(which), kinds=plain(kinds)
+        )
+        errors = merge_errors([v.errors for v in results[1]])
+        if errors is None:
+            return result
+        return self._without(result, errors.mask[which] & ~was, results[1], which, output)
+
+    def _without(self, result: Batch, bad: BoolArray, values: list[Vector], which: IntArray, output: Output) -> Batch:
+        """The result without rows whose value a user's aggregate could not give."""
+        for call, vector in zip(self._node.aggregates, values, strict=False):
+            errors = None if vector.errors is None else vector.errors.take(which)
+            if errors is not None:
+                output.append((ERROR_PORT, self._accumulators.failed(result, call, errors)))
+        return replace(result.take(np.flatnonzero(~bad)), watermark=result.watermark)

@@ -1,0 +1,92 @@
+"""Aggregates in two steps: of a batch one row for each key before the exchange, and these put together behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import Column, Schema
+from planner.logical import ROWS, GlobalAggregate, LocalAggregate
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.aggregates.accumulators import Accumulators
+from sqlengine.operators.aggregates.group_aggregate import ROWS as _ROWS
+from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperator
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog.row_kinds import first_seen
+from sqlengine.state.columns import BoolArray, SlotColumn, to_numpy
+from sqlengine.state.table import KeyedTable
+
+
+class LocalAggregateOperator:
+    """Keeps nothing from batch to batch. `rows_before_exchange` and `rows_over_exchange` count what came and what went on.
+    Keys come in the order in which the batch has them first."""
+
+    def __init__(self, node: LocalAggregate, owner: str = "") -> None:
+        self._node = node
+        self._owner = owner
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+
+    def process(self, port: int, batch: Batch) -> Output:
+        node = self._node
+        output: Output = []
+        if not batch.num_rows:
+            return [(0, replace(batch.tick(node.schema), origin=batch.origin, steps=batch.steps))]
+        accumulators = Accumulators(node.aggregates, self._owner)
+        table = KeyedTable("local", node.input.schema.select(node.keys), Schema(node.schema.columns[len(node.keys) :]))
+        slots, _ = table.slots_for([batch.column(k) for k in node.keys], batch.num_rows)
+        accumulators.attach(table, self._counters)
+        accumulators.change(batch, slots, None, output)
+        np.add.at(table.columns[ROWS], slots, 1)
+        touched = first_seen(slots)
+        self._counters["rows_before_exchange"] += batch.num_rows
+        self._counters["rows_over_exchange"] += len(touched)
+        columns = [*table.key_arrays(touched), *(table.array(c.name, touched) for c in table.values)]
+        return [*output, (0, self._result(batch, columns, len(touched)))]
+
+    def _result(self, batch: Batch, columns: list[pa.Array], count: int) -> Batch:
+        """Comes with the time behind the batch, as the results of an aggregate do."""
+        told = [s for s in (batch.steps, batch.row_watermarks) if s is not None]
+        steps = np.unique(np.concatenate(told)) if told else None
+        return replace(batch.result(self._node.schema, columns, count), origin=batch.origin, steps=steps)
+
+    def close(self) -> None: ...
+
+
+class GlobalAggregateOperator(GroupAggregateOperator):
+    """As the aggregate in one step, but each row stands for many."""
+
+    def __init__(self, node: GlobalAggregate, owner: str = "") -> None:
+        super().__init__(node, owner)
+        self._parts = node.local.parts
+
+    def _add(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
+        parts = _columns(batch, self._parts)
+        for at in _rounds(slots):
+            self._accumulators.merge_with(slots[at], parts, at)
+        count = to_numpy(batch.schema.type(ROWS), batch.column(ROWS))[0]
+        np.add.at(self._table.columns[_ROWS].view(np.int64), slots, count)
+
+
+def _columns(batch: Batch, parts: Sequence[Column]) -> dict[str, SlotColumn]:
+    """Columns of accumulators as a table holds them, by row."""
+    found: dict[str, SlotColumn] = {}
+    for column in parts:
+        found[column.name], valid = to_numpy(column.type, batch.column(column.name))
+        if column.type.nullable:
+            found[column.name + "?"] = valid
+    return found
+
+
+def _rounds(slots: IntArray) -> Iterator[IntArray]:
+    """Rows in which no slot comes twice: the first of each, then the second, and so on."""
+    order = np.argsort(slots, kind="stable")
+    ordered = slots[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    rank = np.arange(len(slots)) - np.repeat(starts, np.diff(np.append(starts, len(slots))))
+    for n in range(int(rank.max(initial=-1)) + 1):
+        yield order[rank == n]

@@ -1,0 +1,125 @@
+"""Upserts told as changes in full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import Normalize
+from planner.scalar import Scalar, find_position
+from sqlengine.batch import Batch, IntArray
+from sqlengine.expressions import evaluate, truth
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.changelog.row_kinds import DELETE, UPDATE_BEFORE, differ, kinds_of, plain, sequence
+from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.operators.project import drop_rows
+from sqlengine.state.columns import BoolArray
+from sqlengine.state.table import KeyedTable
+from udf.vector import Errors
+
+# When a key was touched last (ms of processing time).
+_TOUCHED = "#touched"
+
+
+class NormalizeOperator:
+    """For each batch and key, what its rows change together: +I, -U and +U, or -D with the row that goes, nothing where
+    the row is as it was. A row that does not pass the predicate takes away what its key had; one for which it fails leaves
+    by the error port, and changes nothing. Keys come in the order in which the batch touches them last, each at the time
+    of that row."""
+
+    def __init__(self, node: Normalize, owner: str = "") -> None:
+        self._node = node
+        self._owner = owner
+        self._values = Schema(tuple(c for c in node.schema if c.name not in node.keys))
+
+    def open(self, context: Context) -> None:
+        touched = (Column(_TOUCHED, BIGINT.with_nullable(False)),) if self._node.ttl_ms else ()
+        keys, values = self._node.schema.select(self._node.keys), Schema((*self._values, *touched))
+        self._counters = context.counters
+        self._table: KeyedTable = context.table("rows", keys, values, keys.names)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if self._node.ttl_ms:
+            self._table.remove(self._table.due(_TOUCHED, batch.proctime - self._node.ttl_ms))
+        kinds = kinds_of(batch)
+        rows = batch if batch.kinds is None else batch.take(np.flatnonzero(kinds != UPDATE_BEFORE))
+        stays: BoolArray = kinds_of(rows) != DELETE
+        output: Output = []
+        if self._node.predicate is not None and rows.num_rows:
+            rows, stays = self._passing(self._node.predicate, rows, stays, output)
+        changed = self._change(rows, stays) if rows.num_rows else None
+        return [*output, (0, replace(changed or batch.tick(self._node.schema), watermark=batch.watermark))]
+
+    def close(self) -> None: ...
+
+    def _passing(self, predicate: Scalar, rows: Batch, stays: BoolArray, output: Output) -> tuple[Batch, BoolArray]:
+        """Without the rows for which the predicate fails, which go to `output`; and which of them are to be there."""
+        vector = evaluate(predicate, rows)
+        stays = stays & truth(vector, rows.num_rows)
+        if vector.errors is None:
+            return rows, stays
+        failed = (kinds_of(rows) != DELETE) & vector.errors.mask
+        if failed.any():
+            output.append((ERROR_PORT, self._letters(predicate, rows, vector.errors, np.flatnonzero(failed))))
+        return drop_rows(rows, failed), stays[~failed]
+
+    def _letters(self, predicate: Scalar, rows: Batch, errors: Errors, failed: IntArray) -> Batch:
+        self._counters["rows_in_error"] += len(failed)
+        return dead_letters(
+            rows.take(failed),
+            owner=self._owner,
+            place=str(find_position(predicate) or ""),
+            subject=str(predicate),
+            reason=[errors.reason(int(r)) for r in failed],
+        )
+
+    def _change(self, batch: Batch, stays: BoolArray) -> Batch | None:
+        table = self._table
+        slots, is_new = table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
+        touched, last = _last_of(slots)
+        existed = ~np.isin(touched, slots[is_new])
+        exists = stays[last]
+        old = [table.array(c.name, touched) for c in self._values]
+        new = [batch.column(c.name).take(pa.array(last)) for c in self._values]
+        told = (existed != exists) | (existed & exists & (bool(self._node.ttl_ms) | differ(old, new, len(touched))))
+        result = self._told(batch, touched, last, sequence(existed, exists, told), old, new)
+        table.write(
+            touched[exists], {c.name: n.filter(pa.array(exists)) for c, n in zip(self._values, new, strict=True)}
+        )
+        if self._node.ttl_ms:
+            table.columns[_TOUCHED][touched] = batch.proctime
+        table.mark(touched[exists])
+        table.remove(touched[~exists])
+        return result
+
+    def _told(
+        self,
+        batch: Batch,
+        touched: IntArray,
+        last: IntArray,
+        told: tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.int8]]],
+        old: list[pa.Array],
+        new: list[pa.Array],
+    ) -> Batch | None:
+        which, kinds = told
+        if not len(which):
+            return None
+        was = (kinds == UPDATE_BEFORE) | (kinds == DELETE)
+        chosen = pa.array(np.where(was, which, which + len(touched)))
+        keys = zip(self._node.keys, self._table.key_arrays(touched), strict=True)
+        columns = {name: key.take(pa.array(which)) for name, key in keys}
+        for column, a, b in zip(self._values, old, new, strict=True):
+            columns[column.name] = pa.concat_arrays([a, b]).take(chosen)
+        rows = batch.take(last[which])
+        return replace(rows, columns=tuple(columns[c.name] for c in rows.schema), kinds=plain(kinds), offsets=None)
+
+
+def _last_of(slots: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct slots and the row of each that comes last, in the order of these rows."""
+    distinct, behind = np.unique(slots[::-1], return_index=True)
+    last = len(slots) - 1 - behind
+    order = np.argsort(last)
+    return distinct[order], last[order]

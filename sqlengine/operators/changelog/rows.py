@@ -1,0 +1,100 @@
+"""Changes as rows, rows as changes, and changes without those that nobody needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.logical import DropUpdateBefore, FromChangelog, ToChangelog
+from sqlengine.batch import Batch, RowKind
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.changelog.row_kinds import UPDATE_BEFORE, kinds_of, plain
+from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.state.columns import BoolArray
+
+_KINDS = {kind.short: kind for kind in RowKind}
+
+
+class DropUpdateBeforeOperator:
+    """All rows but -U."""
+
+    def __init__(self, node: DropUpdateBefore) -> None: ...
+
+    def open(self, context: Context) -> None: ...
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if batch.kinds is None:
+            return [(0, batch)]
+        return [(0, _kept(batch, batch.kinds != UPDATE_BEFORE))]
+
+    def close(self) -> None: ...
+
+
+class ToChangelogOperator:
+    """Each change as a row +I with its code in front; changes without a code are left out."""
+
+    def __init__(self, node: ToChangelog) -> None:
+        self._node = node
+        codes = dict(node.codes)
+        self._codes = pa.array([codes.get(kind.short) for kind in RowKind], node.op.type.arrow)
+        self._told = np.array([kind.short in codes for kind in RowKind])
+
+    def open(self, context: Context) -> None: ...
+
+    def process(self, port: int, batch: Batch) -> Output:
+        told: BoolArray = self._told[kinds_of(batch)]
+        rows = batch if told.all() else _kept(batch, told)
+        codes = self._codes.take(pa.array(kinds_of(rows)))
+        schema = type(rows.schema)((self._node.op, *rows.schema))
+        return [(0, replace(rows.with_columns(schema, [codes, *rows.columns]), kinds=None))]
+
+    def close(self) -> None: ...
+
+
+class FromChangelogOperator:
+    """Each row as the change that its code names. Rows whose code is NULL or not known leave by the error port."""
+
+    def __init__(self, node: FromChangelog, owner: str = "") -> None:
+        self._node = node
+        self._owner = owner
+        self._codes = pa.array([code for code, _ in node.kinds], pa.string())
+        self._kinds = np.array([_KINDS[kind] for _, kind in node.kinds], np.int8)
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+
+    def process(self, port: int, batch: Batch) -> Output:
+        codes = batch.column(self._node.op).cast(pa.string())
+        found = pc.index_in(codes, value_set=self._codes)
+        known = np.asarray(found.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+        bad = ~known
+        rows = self._without_op(_kept(batch, known))
+        kinds = self._kinds[found.drop_null().to_numpy(zero_copy_only=False)] if len(found) else np.empty(0, np.int8)
+        output: Output = [] if not bad.any() else [(ERROR_PORT, self._failed(batch, np.flatnonzero(bad)))]
+        return [*output, (0, replace(rows, kinds=plain(kinds)))]
+
+    def close(self) -> None: ...
+
+    def _without_op(self, batch: Batch) -> Batch:
+        names = tuple(n for n in batch.schema.names if n != self._node.op)
+        return batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
+
+    def _failed(self, batch: Batch, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Batch:
+        self._counters["rows_in_error"] += len(rows)
+        letters = batch.take(rows)
+        codes = letters.column(self._node.op).to_pylist()
+        return dead_letters(
+            letters,
+            owner=self._owner,
+            place="",
+            subject=f"FROM_CHANGELOG, column '{self._node.op}'",
+            reason=["received NULL op code" if c is None else f"received invalid op code '{c}'" for c in codes],
+        )
+
+
+def _kept(batch: Batch, rows: BoolArray) -> Batch:
+    """The rows for which it is True; the time behind them stays."""
+    return batch if rows.all() else replace(batch.take(np.flatnonzero(rows)), watermark=batch.watermark)

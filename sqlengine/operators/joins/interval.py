@@ -1,0 +1,186 @@
+"""Joins of rows whose times are near."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, BOOLEAN, Column, Schema
+from planner.logical import IntervalJoin
+from planner.rewrite import conjunction
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.in_turn import in_turn
+from sqlengine.operators.joins.rows import PairCondition, Piece, Told, assembled, in_pieces, keys_of, none_like
+from sqlengine.operators.ports import PortTimes
+from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.rows import RowsTable
+
+# A row's time, when it goes, and whether it has met another.
+_TIME, _DUE, _MET = "#time", "#due", "#met"
+_NUMBER = BIGINT.with_nullable(False)
+
+
+class _Side:
+    """What is held of one side."""
+
+    def __init__(self, node: IntervalJoin, port: int) -> None:
+        self.schema = node.inputs[port].schema
+        self.time_column = (node.left_time, node.right_time)[port]
+        self.held_ms = node.held_ms(port)
+        self.keys = node.keys(port)
+        self._name = ("left", "right")[port]
+
+    def open(self, context: Context) -> None:
+        key = Schema(tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self.keys)))
+        self._rest = tuple(n for n in self.schema.names if n not in self.keys)
+        own = [Column(_TIME, _NUMBER), Column(_DUE, _NUMBER), Column(_MET, BOOLEAN.with_nullable(False))]
+        values = Schema((*self.schema.select(self._rest), *own))
+        self.rows = RowsTable(context, self._name, key, Schema(()), values, key.names)
+
+    def column(self, name: str, slots: IntArray) -> pa.Array:
+        stored = f"{name}@{self.keys.index(name)}" if name in self.keys else name
+        return self.rows.table.array(stored, slots)
+
+    def numbers(self, name: str, slots: IntArray) -> IntArray:
+        values: IntArray = self.rows.table.columns[name][slots].astype(np.int64, copy=False)
+        return values
+
+    def put(self, batch: Batch, keys: list[pa.Array], times: IntArray, due: IntArray, met: BoolArray) -> None:
+        values = [batch.column(n) for n in self._rest]
+        self.rows.put(keys, [], [*values, *map(pa.array, (times, due, met))], batch.num_rows)
+
+
+class IntervalJoinOperator:
+    """A row meets those of the other side that are held when it comes, late or not. It is held until the watermark (or the
+    clock) is so far past its time that no row in time can meet it, and half an interval longer, as in Flink. A row of a
+    side that is kept whole which has met none goes on with NULL when it is no longer held.
+
+    `aligned` inputs come from one source, batch for batch: they take turns where rows are late."""
+
+    def __init__(self, node: IntervalJoin, owner: str = "", *, aligned: bool = False) -> None:
+        self._node = node
+        self._aligned = aligned
+        self._sides = (_Side(node, 0), _Side(node, 1))
+        self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
+        residual = node.conditions[1]
+        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+
+    def open(self, context: Context) -> None:
+        self._times = PortTimes(context, 2)
+        for side in self._sides:
+            side.open(context)
+        if self._residual is not None:
+            self._residual.open(context)
+
+    def process(self, port: int, batch: Batch) -> Stream:
+        for piece in in_pieces(batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows):
+            yield from self._process(port, piece)
+
+    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+        """What `process` gives for all of them; for the parts of one batch in the order of the source."""
+        if self._aligned and [port for port, _ in parts] == [0, 1]:
+            batches = [batch for _, batch in parts]
+            parts = list(in_turn(batches, [self._late(port, batch) for port, batch in parts]))
+        return [told for port, batch in parts for told in self.process(port, batch)]
+
+    def _late(self, port: int, batch: Batch) -> BoolArray:
+        times, _ = milliseconds(batch.column(self._sides[port].time_column))
+        return times <= batch.watermarks()
+
+    def _process(self, port: int, piece: Piece) -> Output:
+        batch = self._times.advance(port, piece.batch)
+        output: Output = []
+        made = [self._met(port, replace(piece, batch=batch), output)] if batch.num_rows else []
+        made += [b for side in (0, 1) if (b := self._gone(side, batch)) is not None]
+        together = concat([*made, self._told(batch, (), 0)])
+        if made and not self._node.proctime:  # what goes before a row of this batch comes before it
+            together = together.take(np.argsort(together.watermarks(), kind="stable"))
+        return [*output, (0, together)]
+
+    def close(self) -> None: ...
+
+    def _told(
+        self, batch: Batch, columns: Sequence[pa.Array], num_rows: int, row_watermarks: IntArray | None = None
+    ) -> Batch:
+        """Rows of the result. Their watermark stays behind: there may still be rows that waited for a match."""
+        watermark, since = (int(t) for t in self._behind(np.array([batch.watermark, batch.since])))
+        result = batch.result(self._node.schema, columns or batch.tick(self._node.schema).columns, num_rows)
+        before = None if row_watermarks is None else self._behind(row_watermarks)
+        return replace(result, watermark=watermark, row_watermarks=before, since=since)
+
+    def _behind(self, watermarks: IntArray) -> IntArray:
+        moves = (watermarks != MIN_WATERMARK) & (watermarks != MAX_WATERMARK) & (not self._node.proctime)
+        return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
+
+    def _met(self, port: int, piece: Piece, output: Output) -> Batch:
+        batch, this, other = piece.batch, self._sides[port], self._sides[1 - port]
+        clock = batch.watermarks()
+        if self._node.proctime:
+            clock = times = np.full(batch.num_rows, batch.proctime)
+        else:
+            times, _ = milliseconds(batch.column(this.time_column))
+        rows, slots = self._near(port, piece, times, clock)
+        if self._residual is not None and len(rows):
+            holds = self._residual.holds(port, batch, rows, other, slots, output)
+            rows, slots = rows[holds], slots[holds]
+        met = np.zeros(batch.num_rows, np.bool_)
+        met[rows] = True
+        seen = np.unique(slots)
+        other.rows.table.columns[_MET][seen] = True
+        other.rows.table.mark(seen)
+        held = self._hold(port, batch, times, clock, met)
+        told = [Told(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
+        if self._node.kind.keeps(port):
+            alone = np.flatnonzero(~met & ~held)
+            told.append(Told(alone, 1, alone, none_like(alone), np.zeros(len(alone), np.int8)))
+        columns, by, _ = assembled(port, batch, other, told)
+        before = batch.row_watermarks
+        return self._told(batch, columns, len(by), None if before is None else before[by])
+
+    def _near(self, port: int, piece: Piece, times: IntArray, clock: IntArray) -> tuple[IntArray, IntArray]:
+        """The pairs that are near, and of which the other side's row was held when this one came."""
+        other, rows, slots = self._sides[1 - port], piece.rows, piece.slots
+        apart = times[rows] - other.numbers(_TIME, slots)
+        if port == 1:
+            apart = -apart
+        near = (apart >= self._node.lower_ms) & (apart <= self._node.upper_ms)
+        near &= other.numbers(_DUE, slots) > clock[rows]
+        return rows[near], slots[near]
+
+    def _hold(self, port: int, batch: Batch, times: IntArray, clock: IntArray, met: BoolArray) -> BoolArray:
+        """Holds the rows that others may still meet; says which."""
+        this = self._sides[port]
+        last = times + this.held_ms
+        held = clock < last if this.held_ms or not self._node.proctime else clock <= last
+        if not self._node.kind.keeps(port):  # NULL meets nothing
+            _, numbers = keys_of(batch, this.keys, self._strict)
+            held &= np.isin(np.arange(batch.num_rows), numbers)
+        chosen = np.flatnonzero(held)
+        if len(chosen):
+            rows = batch.take(chosen)
+            due = last[chosen] + self._node.patience_ms
+            this.put(rows, [rows.column(k) for k in this.keys], times[chosen], due, met[chosen])
+        return held
+
+    def _gone(self, port: int, batch: Batch) -> Batch | None:
+        """Forgets rows that nobody can meet any more; those that met none go on where their side is kept whole."""
+        side = self._sides[port]
+        due = side.rows.table.due(_DUE, batch.proctime if self._node.proctime else batch.watermark)
+        if not len(due):
+            return None
+        due = side.rows.table.in_order(due, _TIME)
+        alone = due[~side.rows.table.columns[_MET][due].astype(np.bool_, copy=False)]
+        made = None
+        if self._node.kind.keeps(port) and len(alone):
+            count = len(alone)
+            nulls = [pa.nulls(count, c.type.arrow) for c in self._sides[1 - port].schema]
+            own = [side.column(n, alone) for n in side.schema.names]
+            columns = (*own, *nulls) if port == 0 else (*nulls, *own)
+            over = batch.watermarks_before(side.numbers(_DUE, alone))
+            made = self._told(batch, columns, count, None if self._node.proctime else over)
+        side.rows.drop(due)
+        return made

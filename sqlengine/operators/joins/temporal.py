@@ -1,0 +1,173 @@
+"""Joins to the version of a row that held at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, BOOLEAN, INT, Column, Schema
+from planner.logical import TemporalJoin
+from planner.rewrite import conjunction
+from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog.row_kinds import DELETE, UPDATE_BEFORE, kinds_of, plain
+from sqlengine.operators.joins.rows import PairCondition, Told, assembled, keyed_pieces, none_like
+from sqlengine.operators.ports import PortTimes
+from sqlengine.state.columns import milliseconds
+from sqlengine.state.rows import RowsTable
+
+_TIME, _KIND, _REACHED, _GONE, _UNTIL = "#time", "#kind", "#reached", "#gone", "#until"
+_NUMBER = BIGINT.with_nullable(False)
+_NEVER, _FOR_EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class _Versions:
+    """The right side: by key, what its row was from each time on."""
+
+    def __init__(self, node: TemporalJoin) -> None:
+        self.schema = node.right.schema
+        self._keys = node.keys(1)
+        self._time = node.right_time
+
+    def open(self, context: Context) -> None:
+        key = Schema(tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self._keys)))
+        self._rest = tuple(n for n in self.schema.names if n not in self._keys)
+        own = (Column(_GONE, BOOLEAN.with_nullable(False)), Column(_UNTIL, _NUMBER))
+        values = Schema((*self.schema.select(self._rest), *own))
+        identity = Schema((Column(_TIME, _NUMBER),))
+        self.rows = RowsTable(context, "versions", key, identity, values, key.names, order_by=_TIME)
+
+    def column(self, name: str, slots: IntArray) -> pa.Array:
+        stored = f"{name}@{self._keys.index(name)}" if name in self._keys else name
+        return self.rows.table.array(stored, slots)
+
+    def put(self, batch: Batch) -> None:
+        """A version replaces that of the same time. What an update replaces is a version already."""
+        kinds = kinds_of(batch)
+        batch = batch if batch.kinds is None else batch.take(np.flatnonzero(kinds != UPDATE_BEFORE))
+        times, _ = milliseconds(batch.column(self._time))
+        values = [batch.column(n) for n in self._rest]
+        gone = pa.array(kinds_of(batch) == DELETE)
+        keys = [batch.column(k) for k in self._keys]
+        lasting = pa.array(np.full(batch.num_rows, _FOR_EVER))
+        slots, _ = self.rows.put(keys, [pa.array(times)], [*values, gone, lasting], batch.num_rows)
+        self._end(np.unique(slots))
+
+    def _end(self, slots: IntArray) -> None:
+        """Versions hold until the next one does."""
+        table, (before, behind) = self.rows.table, self.rows.beside(slots)
+        until, times = table.columns[_UNTIL], table.columns[_TIME]
+        ends = behind >= 0
+        until[slots[ends]] = times[behind[ends]]
+        follows = before >= 0
+        until[before[follows]] = times[slots[follows]]
+        table.mark(np.union1d(slots, before[follows]))
+
+    def found(self, keys: list[pa.Array], times: IntArray, reached: IntArray) -> IntArray:
+        """The slot of the version that held at each time; -1 where there was none, or where none is known any more
+        because a later one had held already when the row came."""
+        parts = keyed_pieces(keys, len(times), self.rows)
+        found = [self._latest(times[a:b], reached[a:b], rows, slots) for a, b, rows, slots in parts]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _latest(self, times: IntArray, reached: IntArray, rows: IntArray, slots: IntArray) -> IntArray:
+        since = self.rows.table.columns[_TIME][slots].astype(np.int64, copy=False)
+        result = np.full(len(times), -1)
+        held = since <= np.maximum(times, reached)[rows]
+        rows, slots, since = rows[held], slots[held], since[held]
+        base = np.full(len(times), _NEVER)
+        known = since <= reached[rows]
+        np.maximum.at(base, rows[known], since[known])
+        fits = (since <= times[rows]) & (since >= base[rows])
+        result[rows[fits]] = slots[fits]  # of several the last is the latest
+        gone = self.rows.table.columns[_GONE][np.maximum(result, 0)].astype(np.bool_) if len(result) else result
+        return np.where((result >= 0) & ~gone, result, -1)
+
+    def forget(self, watermark: int) -> None:
+        """Versions that no row in time can ask for: all but the latest of those that hold already."""
+        self.rows.drop(self.rows.table.due(_UNTIL, watermark))
+
+
+class TemporalJoinOperator:
+    """Left rows wait until the watermark of both sides has passed their time, and then come in order of their times. A
+    version that comes late holds for rows that still wait. -U of the right side says nothing that +U does not. As in Flink
+    a key with NULL has versions like any other."""
+
+    def __init__(self, node: TemporalJoin, owner: str = "") -> None:
+        self._node = node
+        self._versions = _Versions(node)
+        self._keys = node.keys(0)
+        residual = node.conditions[1]
+        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+
+    def open(self, context: Context) -> None:
+        self._times = PortTimes(context, 2)
+        self._versions.open(context)
+        schema = self._node.left.schema
+        key = Schema(tuple(Column(f"{n}@{i}", schema.type(n)) for i, n in enumerate(self._keys)))
+        own = [Column(_TIME, _NUMBER), Column(_REACHED, _NUMBER), Column(_KIND, INT.with_nullable(False))]
+        self._waiting = RowsTable(context, "waiting", key, Schema(()), Schema((*schema, *own)), key.names)
+        if self._residual is not None:
+            self._residual.open(context)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
+        batch = self._times.advance(port, batch)
+        if batch.num_rows:
+            before, reached = batch.since, batch.watermarks()
+            if port == 0:
+                self._wait(batch, np.maximum(reached, before))
+            else:  # an operation below may tell the time behind its rows only
+                known = np.full(batch.num_rows, before) if batch.row_watermarks is None else reached
+                self._take_versions(batch, known, output)
+        self._emit(batch, batch.watermark, output)
+        self._versions.forget(batch.watermark)
+        return [*output, (0, batch.tick(self._node.schema))]
+
+    def close(self) -> None: ...
+
+    def _wait(self, batch: Batch, reached: IntArray) -> None:
+        times, _ = milliseconds(batch.column(self._node.left_time))
+        keys = [batch.column(k) for k in self._keys]
+        own = [pa.array(times), pa.array(reached), pa.array(kinds_of(batch), pa.int32())]
+        self._waiting.put(keys, [], [*batch.columns, *own], batch.num_rows)
+
+    def _take_versions(self, batch: Batch, reached: IntArray, output: Output) -> None:
+        """Puts versions in; before one that is late, the rows go that waited for the time it comes after."""
+        times, _ = milliseconds(batch.column(self._node.right_time))
+        late = np.flatnonzero(times <= reached)
+        start = 0
+        for row in late.tolist():
+            self._versions.put(batch.slice(start, row - start))
+            self._emit(batch, int(reached[row]), output)
+            start = row
+        self._versions.put(batch.slice(start, batch.num_rows - start))
+
+    def _emit(self, batch: Batch, watermark: int, output: Output) -> None:
+        """The rows whose time the watermark has passed, each with its version."""
+        table = self._waiting.table
+        due = table.due(_TIME, watermark)
+        if not len(due):
+            return
+        due = table.in_order(due, _TIME)
+        held = self._node.left.schema
+        left = replace(batch, watermark=watermark).result(held, [table.array(n, due) for n in held.names], len(due))
+        kinds, times = table.columns[_KIND][due].astype(np.int8), table.columns[_TIME][due].view(np.int64)
+        reached = table.columns[_REACHED][due].view(np.int64)
+        slots = self._versions.found([left.column(k) for k in self._keys], times, reached)
+        rows = np.flatnonzero(slots >= 0)
+        if self._residual is not None and len(rows):
+            rows = rows[self._residual.holds(0, left, rows, self._versions, slots[rows], output)]
+        told = [Told(rows, 1, rows, slots[rows], kinds[rows])]
+        if self._node.kind.keeps(0):
+            alone = np.setdiff1d(np.arange(len(due)), rows)
+            told.append(Told(alone, 1, alone, none_like(alone), kinds[alone]))
+        columns, by, kinds = assembled(0, left, self._versions, told)
+        self._waiting.drop(due)
+        if len(by):
+            made = left.result(self._node.schema, columns, len(by))
+            # A row that was late goes before the watermark after the one that it came behind.
+            before = batch.watermarks_before(np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1))[by]
+            output.append((0, replace(made, kinds=plain(kinds), row_watermarks=before)))

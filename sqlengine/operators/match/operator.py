@@ -1,0 +1,248 @@
+"""MATCH_RECOGNIZE: rows by key in the order of their time, fed to the automaton of the pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, BYTES, Column, Schema
+from planner.logical import MatchRecognize
+from sqlengine.batch import MAX_WATERMARK, Batch, empty
+from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.operators.late_rows import BEHIND, LateGate
+from sqlengine.operators.match.conditions import python_values
+from sqlengine.operators.match.heap import Part
+from sqlengine.operators.match.output import NO_ROW, Found, handle_of, slot_of
+from sqlengine.operators.match.row_tests import Tests
+from sqlengine.operators.match.rows import RowStore
+from sqlengine.operators.match.runs import Matcher, Run, load
+from sqlengine.operators.ranks.ordering import codes
+from sqlengine.state.columns import IntArray, milliseconds
+from sqlengine.state.table import KeyedTable
+
+_RUN, _DEADLINE = "#run", "#deadline"
+
+
+class MatchOperator:
+    """By the time of events rows wait until the watermark has passed them; one that comes behind the watermark is dropped
+    (`late_rows`). By processing time they are taken as they come. Matches come in the order in which watermarks make them
+    known; those of one watermark by the time of what made them known, then by key.
+
+    A row for which a condition has no value leaves by the error port, and is not taken by the variable; so does the first
+    row of a match that cannot skip as it is told to, and the match with it."""
+
+    def __init__(self, node: MatchRecognize, owner: str = "") -> None:
+        self._node = node
+        self._owner = owner
+        self._late = LateGate(node, owner, reason=BEHIND)
+        self._schema = Schema(tuple(c for c in node.input.schema if c.name in node.columns))
+        self._time = node.order[0].column
+        self._by_event = node.by_event
+        self._matcher = Matcher(node, self._emit, self._refuse)
+        self._tests = Tests(node, self._matcher.starts(), self._fail)
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        self._late.open(context)
+        partition = self._node.partition
+        keys = self._schema.select(partition) if partition else Schema((Column("#one", BIGINT),))
+        values = Schema((Column(_RUN, BYTES), Column(_DEADLINE, BIGINT)))
+        self._keys: KeyedTable = context.table("keys", keys, values, partition)
+        self._store = RowStore(context, self._schema, partition, self._time, self._by_event)
+        self._runs: dict[int, Run] = {}
+        self._generation = self._keys.generation
+
+    def close(self) -> None: ...
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if self._generation != self._keys.generation:
+            self._runs.clear()
+            self._generation = self._keys.generation
+        output: Output = []
+        rows, late = self._store.take(batch)
+        self._late.drop(batch, late, output)
+        self._found = Found(self._node, self._store)
+        self._pool = empty(self._schema)
+        self._gone: list[int] = []
+        self._unused: list[int] = []  # keys of which there is nothing to remember
+        self._clock(batch)
+        touched: dict[int, Run] = {}
+        if rows.num_rows:
+            self._feed(batch, rows, touched)
+        self._over(touched)
+        result = (0, self._found.result(batch, self._pool))
+        letters = self._letters(batch)
+        self._remember(touched)
+        return [*output, *([(ERROR_PORT, letters)] if letters is not None else []), result]
+
+    # ---- time ------------------------------------------------------------------------------------------------------
+
+    def _clock(self, batch: Batch) -> None:
+        """The times that the batch brings, one after the other, in ms."""
+        if not self._by_event:
+            self._ticks: IntArray = np.array([batch.proctime])
+        elif batch.row_watermarks is None:
+            self._ticks = np.array([batch.watermark])
+        else:
+            self._ticks = np.maximum.accumulate(np.append(batch.row_watermarks[1:], batch.watermark))
+        if self._by_event and batch.steps is not None:
+            self._ticks = np.union1d(self._ticks, batch.steps[batch.steps < batch.watermark])
+
+    def _expire(self, run: Run, time: int) -> None:
+        """Time comes to `time` for one key."""
+        deadline = self._matcher.deadline(run)
+        if deadline is not None and deadline <= time:
+            self._matcher.expire(run, time, None if time == MAX_WATERMARK else time)
+
+    def _timers(self, run: Run, upto: int) -> None:
+        """What is over at ticks before the one with the number `upto`."""
+        while (deadline := self._matcher.deadline(run)) is not None:
+            tick = int(np.searchsorted(self._ticks, deadline))
+            if tick >= upto:
+                return
+            self._found.at(tick, deadline)
+            self._expire(run, int(self._ticks[tick]))
+
+    def _over(self, touched: dict[int, Run]) -> None:
+        """Keys for which only time has come."""
+        if not self._matcher.within:
+            return
+        for slot in self._keys.due(_DEADLINE, int(self._ticks[-1])).tolist():
+            if slot not in touched:
+                touched[slot] = run = self._run(slot)
+                self._timers(run, len(self._ticks))
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+
+    def _feed(self, batch: Batch, rows: Batch, touched: dict[int, Run]) -> None:
+        """Takes the rows that are due; `touched` gets the runs of their keys."""
+        slots = self._slots(rows)
+        times = milliseconds(rows.column(self._time))[0] if self._by_event else np.full(rows.num_rows, batch.proctime)
+        by = [codes(k, rows.column(k.column)) for k in self._node.order[1:]]
+        index: IntArray = np.lexsort([*reversed(by), times, slots])
+        self._pool = rows.take(index)
+        slots, times = slots[index], times[index]
+        self._tests.load(self._pool)
+        self._times: list[int] = times.tolist()
+        self._ticked: list[int] = np.searchsorted(self._ticks, times).tolist()
+        feed = self._feed_timed if self._matcher.within else self._feed_plain
+        bounds = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), len(slots)]
+        held = self._keys.columns[_RUN]
+        for low, high, slot in zip(bounds, bounds[1:], slots[bounds[:-1]].tolist(), strict=False):
+            if held[slot] is None and self._tests.next_start(low) >= high:
+                self._unused.append(slot)
+                continue
+            touched[slot] = run = self._run(slot)
+            feed(run, low, high)
+
+    def _slots(self, rows: Batch) -> IntArray:
+        keys = [rows.column(k) for k in self._node.partition]
+        if not keys:
+            keys = [pa.array(np.zeros(rows.num_rows, np.int64))]
+        return self._keys.slots_for(keys, rows.num_rows)[0]
+
+    def _feed_plain(self, run: Run, low: int, high: int) -> None:
+        row = low
+        while row < high:
+            if run.idle:
+                row = self._tests.next_start(row)
+                if row >= high:
+                    return
+            self._one(run, row)
+            row += 1
+
+    def _feed_timed(self, run: Run, low: int, high: int) -> None:
+        """The same where time can be over: before each time at which rows come, and at each tick of the watermark."""
+        last = -1
+        for row in range(low, high):
+            tick, time = self._ticked[row], self._times[row]
+            if tick != last:
+                if last >= 0:
+                    self._expire(run, int(self._ticks[last]))
+                self._timers(run, tick)
+                last = tick
+            self._found.at(tick, time)
+            self._expire(run, time)
+            if not run.idle or self._tests.next_start(row) == row:
+                self._one(run, row)
+        self._expire(run, int(self._ticks[last]))
+        self._timers(run, len(self._ticks))
+
+    def _one(self, run: Run, row: int) -> None:
+        run.rows.append(row)
+        run.values.append(self._tests.values(row))
+        self._tests.of(run, row)
+        self._found.at(self._ticked[row], self._times[row])
+        self._matcher.feed(run, self._times[row], row, self._tests)
+        if run.idle:
+            self._gone += run.forget()
+
+    # ---- what is found ---------------------------------------------------------------------------------------------
+
+    def _emit(self, run: Run, part: Part, time: int) -> None:
+        self._found.add(run, part, time)
+
+    def _refuse(self, run: Run, part: Part, reason: str) -> None:
+        self._found.refuse(run.rows[part[0] - run.base], "AFTER MATCH SKIP", reason)
+
+    def _fail(self, row: int, item: int, reason: str) -> None:
+        self._found.refuse(row, f"DEFINE {self._node.pattern[item].variable}", reason)
+
+    def _letters(self, batch: Batch) -> Batch | None:
+        refused = self._found.refused(batch, self._pool)
+        if refused is None:
+            return None
+        rows, subjects, reasons = refused
+        self._counters["rows_in_error"] += rows.num_rows
+        place = "" if self._node.position is None else str(self._node.position)
+        owner = [self._owner] * rows.num_rows
+        return dead_letters(rows, owner=owner, place=[place] * rows.num_rows, subject=subjects, reason=reasons)
+
+    # ---- state -----------------------------------------------------------------------------------------------------
+
+    def _run(self, slot: int) -> Run:
+        found = self._runs.get(slot)
+        if found is None:
+            found = self._runs[slot] = self._loaded(slot)
+        return found
+
+    def _loaded(self, slot: int) -> Run:
+        data = self._keys.columns[_RUN][slot]
+        if not isinstance(data, bytes):
+            return self._matcher.begin()
+        run, count = load(data)
+        key = self._keys.key_arrays(np.array([slot])) if self._node.partition else []
+        slots = self._store.find(key, run.base, count)
+        run.rows = [handle_of(s) for s in slots.tolist()]
+        names = self._tests.columns
+        values = [python_values(self._schema.type(n), self._store.array(n, slots)) for n in names]
+        run.values = list(zip(*values, strict=True)) if names else [()] * count
+        return run
+
+    def _remember(self, touched: dict[int, Run]) -> None:
+        """Writes what has become of the keys."""
+        fresh: list[tuple[Run, int]] = []
+        for run in touched.values():
+            self._gone += run.forget()
+            fresh += [(run, place) for place, handle in enumerate(run.rows) if handle > NO_ROW]
+        self._store.remove([slot_of(h) for h in self._gone if h < NO_ROW])
+        if fresh:
+            rows = self._pool.take(np.array([run.rows[place] for run, place in fresh]))
+            numbers = np.array([run.base + place for run, place in fresh])
+            for (run, place), slot in zip(fresh, self._store.add(rows, numbers).tolist(), strict=True):
+                run.rows[place] = handle_of(slot)
+        idle = [slot for slot, run in touched.items() if run.idle]
+        for slot in idle:
+            del self._runs[slot]
+        idle += self._unused
+        held = [slot for slot in touched if slot in self._runs]
+        if held:
+            self._write(np.array(held), [touched[s] for s in held])
+        self._keys.remove(np.array(idle, np.int64))
+
+    def _write(self, slots: IntArray, runs: list[Run]) -> None:
+        deadlines = [self._matcher.deadline(r) if self._matcher.within else None for r in runs]
+        columns = {_RUN: pa.array([r.dump() for r in runs], pa.binary()), _DEADLINE: pa.array(deadlines, pa.int64())}
+        self._keys.write(slots, columns)
+        self._keys.mark(slots)

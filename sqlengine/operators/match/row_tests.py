@@ -1,0 +1,119 @@
+"""Whether a row may be taken by an item of the pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from planner.logical import MatchRecognize
+from planner.scalar import Scalar, columns_of
+from sqlengine.batch import Batch
+from sqlengine.operators.match.conditions import Evaluate, Facts, RowError, compile_condition, python_values, truths
+from sqlengine.operators.match.heap import Part
+from sqlengine.operators.match.runs import Run
+from sqlengine.operators.match.values import Counts, Reader, reader
+from udf.vector import Errors
+
+# A row without a value for the condition of an item: the row, the item, why.
+Fail = Callable[[int, int, str], None]
+
+
+class Tests:
+    """The conditions of a node. Those over the row alone are known for all rows of a batch at once (`load`); the others
+    are asked for one row of one match, which `of` and `test_of` say. It is a `match_values.Past` itself."""
+
+    def __init__(self, node: MatchRecognize, starts: set[int], fail: Fail) -> None:
+        self._fail = fail
+        self._starts = starts
+        history = frozenset(v.name for v in node.history)
+        self.columns = tuple(dict.fromkeys(v.column for v in node.history if v.column is not None))
+        self._types = [node.input.schema.type(c) for c in self.columns]
+        self._readers: dict[str, Reader] = {v.name: reader(v, node.pattern, self.columns) for v in node.history}
+        self._facts = Facts({}, {}, {})
+        conditions = dict(node.conditions)
+        self._plain: dict[int, Scalar] = {}
+        self._asked: dict[int, Evaluate] = {}
+        for number, item in enumerate(node.pattern):
+            condition = conditions.get(item.variable)
+            if condition is not None and columns_of(condition) & history:
+                self._asked[number] = compile_condition(condition, history, self._facts)
+            elif condition is not None:
+                self._plain[number] = condition
+        self.truths: list[list[int] | None] = [None] * len(node.pattern)
+        self._errors: dict[int, Errors | None] = {}
+        self._known: dict[int, bool] = {}
+        self.counts: Counts = ()
+        self.item = 0
+
+    def load(self, batch: Batch) -> None:
+        """The rows that come next."""
+        for number, condition in self._plain.items():
+            self.truths[number], self._errors[number] = truths(condition, batch)
+        self._facts.load(batch)
+        columns = (python_values(t, batch.column(c)) for c, t in zip(self.columns, self._types, strict=True))
+        self._values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if self.columns else []
+        self._next = self._next_starts(batch.num_rows)
+
+    def _next_starts(self, count: int) -> list[int] | None:
+        """By row, the first row from there on that may begin a match; None where all may."""
+        known = [self.truths[i] for i in self._starts]
+        if any(k is None for k in known):
+            return None
+        may = np.logical_or.reduce([np.asarray(k) != 0 for k in known])
+        rows = np.where(may, np.arange(count), count)
+        following: list[int] = np.minimum.accumulate(rows[::-1])[::-1].tolist()
+        return following
+
+    def next_start(self, row: int) -> int:
+        return row if self._next is None else self._next[row]
+
+    def values(self, row: int) -> tuple[object, ...]:
+        """What conditions read of the row later."""
+        return self._values[row] if self.columns else ()
+
+    def of(self, run: Run, row: int) -> None:
+        self._run, self._row = run, row
+
+    def test_of(self, part: Part) -> Callable[[int], bool]:
+        """The tests of the row for one match."""
+        self._begin, self.counts = part[0], part[2]
+        if self._known:
+            self._known = {}
+        return self.test
+
+    def test(self, item: int) -> bool:
+        truth = self.truths[item]
+        if truth is not None:
+            found = truth[self._row]
+            return found == 1 or (found == 2 and self._failed(item))
+        asked = self._asked.get(item)
+        if asked is None:
+            return True
+        known = self._known.get(item)
+        if known is None:
+            known = self._known[item] = self._ask(item, asked)
+        return known
+
+    def _failed(self, item: int) -> bool:
+        errors = self._errors[item]
+        assert errors is not None
+        self._fail(self._row, item, errors.reason(self._row))
+        return False
+
+    def _ask(self, item: int, asked: Evaluate) -> bool:
+        self.item = item
+        try:
+            return asked(self._row, self._read) is True
+        except RowError as error:
+            self._fail(self._row, item, str(error))
+            return False
+
+    def _read(self, name: str) -> object:
+        return self._readers[name](self)
+
+    def held(self, number: int, column: int) -> object:
+        return self._run.values[self._begin - self._run.base + number][column]
+
+    def current(self, column: int) -> object:
+        return self._values[self._row][column]

@@ -1,0 +1,142 @@
+"""OVER once all rows are there: any order or none, and frames that reach behind the current row."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import Schema
+from planner.logical import Over, OverCall
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.over.frames import (
+    NUMBERING,
+    SHARES,
+    Ordered,
+    aggregate,
+    in_order,
+    last_rows,
+    neighbour,
+    number,
+    share,
+)
+from sqlengine.operators.ranks.ordering import codes
+from sqlengine.state.columns import BoolArray, IntArray, milliseconds, validity
+from sqlengine.state.rows import RowsTable
+
+# Whole or floating numbers, or Decimal objects.
+NumberArray = np.ndarray[tuple[int], np.dtype[np.int64 | np.float32 | np.float64 | np.object_]]
+
+
+class OverAtEndOperator:
+    """Keeps all rows and tells them at the end of input, partition by partition, each in its order."""
+
+    def __init__(self, node: Over) -> None:
+        self._node = node
+        self._names = node.input.schema.names
+
+    def open(self, context: Context) -> None:
+        schema, by = self._node.input.schema, self._node.partition
+        rest = schema.select(tuple(n for n in self._names if n not in by))
+        self._rows = RowsTable(context, "rows", schema.select(by), Schema(()), rest, by)
+        self._rest = rest.names
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if batch.num_rows:
+            key = [batch.column(n) for n in self._node.partition]
+            self._rows.put(key, [], [batch.column(n) for n in self._rest], batch.num_rows)
+        if batch.watermark < MAX_WATERMARK or not len(self._rows):
+            return [(0, batch.tick(self._node.schema))]
+        return [(0, self._tell(batch))]
+
+    def close(self) -> None: ...
+
+    def _tell(self, batch: Batch) -> Batch:
+        slots = self._rows.table.in_order(self._rows.table.live())
+        groups = _in_order_of_arrival(self._rows.groups(self._rows.arrays(self._node.partition, slots), len(slots)))
+        keys = self._rows.arrays([k.column for k in self._node.order], slots)
+        by = [codes(k, c) for k, c in zip(self._node.order, keys, strict=True)]
+        at = np.lexsort([np.arange(len(slots)), *reversed(by), groups])
+        rows = in_order(groups[at], [b[at] for b in by])
+        low, high = self._frames(rows, [k.take(pa.array(at)) for k in keys])
+        columns = dict(zip(self._names, self._rows.arrays(self._names, slots[at]), strict=True))
+        values = [_value(c, rows, (low, high), [columns[a] for a in c.arguments]) for c in self._node.calls]
+        self._rows.clear()
+        tick = batch.tick(self._node.schema)
+        before = np.full(len(at), MIN_WATERMARK)
+        return replace(tick, columns=(*columns.values(), *values), num_rows=len(at), row_watermarks=before)
+
+    def _frames(self, rows: Ordered, keys: list[pa.Array]) -> tuple[IntArray, IntArray]:
+        """The first and the last row that each row sees."""
+        frame, first, last = self._node.frame, rows.partition, last_rows(rows)
+        at = np.arange(len(rows))
+        if frame.is_rows:
+            low = first if frame.preceding is None else at - frame.preceding
+            high = last if frame.following is None else at + frame.following
+        elif frame.preceding in (None, 0) and frame.following in (None, 0):
+            low = first if frame.preceding is None else rows.first_peer
+            high = last if frame.following is None else rows.last_peer
+        else:
+            low, high = self._ranges(rows, keys[0])
+        low = np.clip(low, first, last + 1)
+        return low, np.clip(high, low - 1, last)
+
+    def _ranges(self, rows: Ordered, key: pa.Array) -> tuple[IntArray, IntArray]:
+        """Frames by the distance of values; rows whose value is NULL see each other."""
+        scale = self._node.frame.scale
+        values, valid = _numbers(key, scale)
+        values = -values if self._node.order[0].descending else values
+        frame, ends = self._node.frame, last_rows(rows)
+        low, high = rows.first_peer.copy(), rows.last_peer.copy()
+        for start in np.unique(rows.partition).tolist():
+            some = start + np.flatnonzero(valid[start : ends[start] + 1])
+            if len(some):
+                part, first = values[some], int(some[0])
+                low[some] = first + _places(part, -(frame.preceding or 0), scale, bisect_left)
+                high[some] = first + _places(part, frame.following or 0, scale, bisect_right) - 1
+        return rows.partition if frame.preceding is None else low, ends if frame.following is None else high
+
+
+def _numbers(column: pa.Array, scale: int) -> tuple[NumberArray, BoolArray]:
+    """Values as numbers (times in ms; whole ones and DECIMAL in units of 10 to the power of -`scale`, as long as they need
+    be), and which of them are not NULL."""
+    kind, valid = column.type, validity(column)
+    if pa.types.is_temporal(kind):
+        return milliseconds(column.cast(pa.timestamp("ms")) if pa.types.is_date(kind) else column)
+    if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and not scale):
+        return column.fill_null(0).to_numpy(zero_copy_only=False), valid
+    return np.array([Decimal(v or 0).scaleb(scale) for v in column.to_pylist()], object), valid
+
+
+def _places(values: NumberArray, distance: int, scale: int, find: Callable[..., int]) -> IntArray:
+    """Where in the ordered `values` stands what is so far behind each of them, found by `bisect_left` or `bisect_right`.
+    Of floating numbers the differences are compared, which are rounded otherwise than the sums."""
+    by = distance / 10**scale if values.dtype.kind == "f" else distance
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return np.searchsorted(values, values + by, "left" if find is bisect_left else "right")
+    limit = np.float64(by)
+    return np.array([find(values, limit, key=lambda v, current=current: v - current) for current in values])
+
+
+def _in_order_of_arrival(groups: IntArray) -> IntArray:
+    """The same groups, numbered as they come first."""
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    found: IntArray = np.argsort(np.argsort(first))[which]
+    return found
+
+
+def _value(call: OverCall, rows: Ordered, frame: tuple[IntArray, IntArray], values: list[pa.Array]) -> pa.Array:
+    if call.function in NUMBERING:
+        found = number(call.function, rows)
+    elif call.function in SHARES:
+        found = share(call, rows, frame[1] - frame[0] + 1)
+    elif call.function in ("LAG", "LEAD"):
+        found = neighbour(call, rows, values)
+    else:
+        found = aggregate(call, values[0] if values else None, *frame)
+    return found.cast(call.type.arrow)

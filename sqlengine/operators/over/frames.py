@@ -1,0 +1,183 @@
+"""Functions over frames of rows that stand in order, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.types import DataType
+from planner.logical import OverCall
+from sqlengine.batch import IntArray
+from sqlengine.state.columns import validity
+from udf.aggregates.accumulators import empty_accumulator, to_arrow_column
+from udf.aggregates.basic import Aggregate, Sum, bind_aggregate
+from udf.vector import Vector
+
+# Frames may overlap: so many pairs of a row and its frame's rows are looked at in one go.
+_PAIRS = 1 << 21
+NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+SHARES = frozenset({"PERCENT_RANK", "CUME_DIST", "NTILE"})
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Rows by partition, in order. For each row the index of the first row of its partition, and of the first and last of
+    its peers: the rows of its partition with which it is equal in the order."""
+
+    partition: IntArray
+    first_peer: IntArray
+    last_peer: IntArray
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+
+def in_order(groups: IntArray, order: Sequence[IntArray]) -> Ordered:
+    """Rows that are sorted by their group and `order`, which are numbers."""
+    count = len(groups)
+    begins = np.ones(count, np.bool_)
+    begins[1:] = groups[1:] != groups[:-1]
+    peers = begins.copy()
+    for column in order:
+        peers[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(peers)
+    of = np.cumsum(peers) - 1
+    ends = np.append(starts[1:], count) - 1
+    return Ordered(np.flatnonzero(begins)[np.cumsum(begins) - 1], starts[of], ends[of])
+
+
+def last_rows(rows: Ordered) -> IntArray:
+    """For each row the index of the last row of its partition."""
+    found: IntArray = np.searchsorted(rows.partition, rows.partition, "right") - 1
+    return found
+
+
+def share(call: OverCall, rows: Ordered, seen: IntArray) -> pa.Array:
+    """PERCENT_RANK, CUME_DIST and NTILE, for which all rows of a partition must be there. `seen`: how many of them each
+    row's frame has."""
+    count = last_rows(rows) - rows.partition + 1
+    if call.function == "PERCENT_RANK":
+        return pa.array((rows.first_peer - rows.partition) / np.maximum(count - 1, 1))
+    if call.function == "CUME_DIST":
+        return pa.array(seen / count)
+    at, tiles = seen - 1, call.constants[0]
+    size, larger = np.divmod(count, tiles)  # the first tiles have one row more
+    border = larger * (size + 1)
+    behind = larger + (at - border) // np.maximum(size, 1)
+    return pa.array(np.where(at < border, at // (size + 1), behind) + 1)
+
+
+def number(function: str, rows: Ordered) -> pa.Array:
+    """ROW_NUMBER, RANK and DENSE_RANK."""
+    if function == "ROW_NUMBER":
+        found = np.arange(len(rows)) - rows.partition + 1
+    elif function == "RANK":
+        found = rows.first_peer - rows.partition + 1
+    else:
+        firsts = np.cumsum(rows.first_peer == np.arange(len(rows)))
+        found = firsts - firsts[rows.partition] + 1
+    return pa.array(found)
+
+
+def neighbour(
+    call: OverCall,
+    rows: Ordered,
+    values: Sequence[pa.Array],
+    places: IntArray | None = None,
+    known: IntArray | None = None,
+) -> pa.Array:
+    """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is no such row,
+    or where the result may not be NULL. `places`: the row from which each row counts, where that is another one. `known`:
+    how far back rows are known, where that is not the whole partition."""
+    own = np.arange(len(rows)) if places is None else places
+    offset = call.constants[0] if call.constants else offsets(values)[own]
+    at = own + (offset if call.function == "LEAD" else -offset)
+    there = (at >= rows.partition) & (at <= last_rows(rows))
+    if known is not None:
+        there &= known[own] > offset
+    found = values[0].take(pa.array(np.where(there, at, 0), mask=~there))
+    if len(values) + len(call.constants) == 2:
+        return found
+    default = values[1].cast(found.type)
+    return pc.if_else(there, found, default) if call.type.nullable else pc.coalesce(found, default)
+
+
+def offsets(values: Sequence[pa.Array]) -> IntArray:
+    """Those of LAG and LEAD that are no literal."""
+    found: IntArray = values[-1].to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def known_rows(offset: IntArray, rows: Ordered) -> IntArray:
+    """How many rows, itself the first, LAG with varying offsets knows at each row: as in Flink one that is farther back
+    than an offset is forgotten for good."""
+    found: list[int] = []
+    for i, (start, reach) in enumerate(zip(rows.partition.tolist(), offset.tolist(), strict=True)):
+        found.append(min(found[-1] + 1 if i > start else 1, reach + 1))
+    return np.array(found, np.int64)
+
+
+def bound_of(call: OverCall, moves: bool = False) -> Aggregate:
+    kinds = () if call.argument_type is None else (call.argument_type,)
+    found = bind_aggregate(call.function, kinds, grouped=True, retract=moves and call.function in ("MIN", "MAX"))
+    return replace(found, from_zero=True) if isinstance(found, Sum) else found
+
+
+def aggregate(
+    call: OverCall, values: pa.Array | None, low: IntArray, high: IntArray, *, moves: bool = False
+) -> pa.Array:
+    """The aggregate over the rows `low[i]` to `high[i]` (included; none where that is `low[i] - 1`), for each i. `moves`: as
+    where rows leave the frame, which tells in what order NaN and the zeros are."""
+    if call.function == "COUNT" and values is None:
+        return pa.array(high - low + 1)
+    if values is not None and _adds(call.function, call.type):
+        return _sums(call, values, low, high)
+    bound = bound_of(call, moves and pa.types.is_floating(call.type.arrow))
+    parts: list[pa.Array] = []
+    for start, end in _chunks(high - low + 1):
+        parts.append(_expanded(bound, values, low[start:end], high[start:end]))
+    return pa.concat_arrays(parts) if parts else pa.array([], call.type.arrow)
+
+
+def _adds(function: str, kind: DataType) -> bool:
+    """Whether differences of running sums give it exactly."""
+    return function == "COUNT" or (function == "SUM" and kind.is_integer)
+
+
+def _sums(call: OverCall, values: pa.Array, low: IntArray, high: IntArray) -> pa.Array:
+    counts = np.concatenate([[0], np.cumsum(validity(values))])
+    count = counts[high + 1] - counts[low]
+    if call.function == "COUNT":
+        return pa.array(count)
+    numbers = values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        sums = np.concatenate([[0], np.cumsum(numbers)])
+        return to_arrow_column(sums[high + 1] - sums[low], count > 0, call.type)
+
+
+def _chunks(lengths: IntArray) -> list[tuple[int, int]]:
+    """Ranges of rows whose frames together are not too large."""
+    ends = np.cumsum(lengths)
+    found, start = [], 0
+    while start < len(lengths):
+        before = int(ends[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, before + _PAIRS, "right")))
+        found.append((start, end))
+        start = end
+    return found
+
+
+def _expanded(bound: Aggregate, values: pa.Array | None, low: IntArray, high: IntArray) -> pa.Array:
+    lengths = high - low + 1
+    count = len(lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    rows = np.arange(int(lengths.sum())) - np.repeat(offsets - low, lengths)
+    held = empty_accumulator(bound.accumulators, count)
+    taken = None if values is None else values.take(pa.array(rows))
+    bound.update(held, np.repeat(np.arange(count), lengths), taken, np.ones(len(rows), np.bool_))
+    result = bound.result(held, np.arange(count))
+    return result.array(count) if isinstance(result, Vector) else result

@@ -1,0 +1,81 @@
+"""What Top-N does whatever rows it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import Rank
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog.row_kinds import Kinds, plain
+from sqlengine.state.columns import BoolArray
+from sqlengine.state.rows import RowsTable, Sorting
+
+# When a row was put last (ms of processing time).
+TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)
+
+# A row that comes or goes: its number, its kind, its rank.
+Told: TypeAlias = tuple[int, np.int8, int]
+
+
+class Ranking:
+    """Keeps rows of each partition in order, for as long as `ttl_ms` says, and tells for each batch what it changes."""
+
+    _rows: RowsTable
+
+    def __init__(self, node: Rank) -> None:
+        self._node = node
+        self._names = node.input.schema.names
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if self._node.ttl_ms:
+            self._rows.drop(self._rows.table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
+        result = self._change(batch) if batch.num_rows else None
+        return [(0, result or batch.tick(self._node.schema))]
+
+    def close(self) -> None: ...
+
+    def _change(self, batch: Batch) -> Batch | None:
+        """What the rows change; None for nothing."""
+        raise NotImplementedError
+
+    def _table(
+        self, context: Context, identity: Schema, values: Schema, by: Sorting, form: type[RowsTable] = RowsTable
+    ) -> RowsTable:
+        """The state: rows by partition, told apart by `identity`."""
+        if self._node.ttl_ms:
+            values = Schema((Column(TOUCHED, NUMBER), *values))
+        key = self._node.input.schema.select(self._node.partition)
+        return form(context, "rows", key, identity, values, self._node.partition, by)
+
+    def _put(
+        self,
+        batch: Batch,
+        key: Sequence[pa.Array],
+        identity: Sequence[pa.Array],
+        values: Sequence[pa.Array],
+        num_rows: int,
+    ) -> tuple[IntArray, BoolArray]:
+        """Puts rows of the batch, as `RowsTable.put` does."""
+        if self._node.ttl_ms:
+            values = [pa.array(np.full(num_rows, batch.proctime)), *values]
+        return self._rows.put(key, identity, values, num_rows)
+
+    def _result(self, batch: Batch, columns: list[pa.Array], told: Sequence[Told]) -> Batch:
+        """The rows that are told, whose `columns` these are."""
+        if self._node.rank_name is not None:
+            columns = [*columns, pa.array([t[2] for t in told], pa.int64())]
+        kinds: Kinds = np.fromiter((t[1] for t in told), np.int8, len(told))
+        tick = batch.tick(self._node.schema)
+        return replace(tick, columns=tuple(columns), num_rows=len(told), kinds=plain(kinds))
+
+
+def only(batch: Batch, rows: IntArray) -> Batch:
+    """These rows; the time behind the batch stays."""
+    return batch if len(rows) == batch.num_rows else replace(batch.take(rows), watermark=batch.watermark)

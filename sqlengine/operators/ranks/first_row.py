@@ -1,0 +1,103 @@
+"""The first row of each key by the time of events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import Rank
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.late_rows import BEHIND, LateGate
+from sqlengine.operators.ranks.base import NUMBER, TOUCHED
+from sqlengine.state.columns import milliseconds
+from sqlengine.state.table import KeyedTable
+
+# When the row that is kept for a key happened; NULL once it has gone out, and nothing else comes of the key.
+_TIME = "#time"
+
+
+class FirstRowOperator:
+    """Deduplication that keeps the row with the least row time, of several the one that came first. It goes out once the
+    watermark has reached its time; rows behind the watermark are dropped (`late_rows`), so that it is never taken back."""
+
+    def __init__(self, node: Rank, owner: str = "") -> None:
+        self._node = node
+        self._late = LateGate(node, owner, reason=BEHIND)
+        self._time = node.order[0].column
+        self._rest = tuple(n for n in node.input.schema.names if n not in node.partition)
+
+    def open(self, context: Context) -> None:
+        self._late.open(context)
+        schema = self._node.input.schema
+        rest = (Column(c.name, c.type.with_nullable(True)) for c in schema.select(self._rest))
+        touched = (Column(TOUCHED, NUMBER),) if self._node.ttl_ms else ()
+        values = Schema((Column(_TIME, BIGINT), *touched, *rest))
+        self._table: KeyedTable = context.table(
+            "rows", schema.select(self._node.partition), values, self._node.partition
+        )
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if self._node.ttl_ms:
+            self._table.remove(self._table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
+        output: Output = []
+        reached = self._keep(batch, output) if batch.num_rows else np.empty(0, np.int64)
+        due = self._table.due(_TIME, batch.watermark)
+        if not len(due):
+            return [*output, (0, batch.tick(self._node.schema))]
+        return [*output, (0, self._fire(batch, self._table.in_order(due, _TIME), reached))]
+
+    def close(self) -> None: ...
+
+    def _keep(self, batch: Batch, output: Output) -> IntArray:
+        """Keeps the first rows. The slots of those whose time the watermark had reached when they came: in Flink they go out
+        with the next watermark, and so behind this one."""
+        times, valid = milliseconds(batch.column(self._time))
+        good = valid & (times >= batch.watermarks())
+        if not good.all():
+            self._late.drop(batch, np.flatnonzero(~good), output)
+            batch, times = batch.take(np.flatnonzero(good)), times[good]
+        table = self._table
+        slots, is_new = table.slots_for([batch.column(k) for k in self._node.partition], batch.num_rows)
+        rows = _earliest(slots, times)
+        at = slots[rows]
+        new = np.isin(at, slots[is_new])
+        waits = table.columns[_TIME + "?"][at].astype(np.bool_)
+        better = rows[new | (waits & (times[rows] < table.columns[_TIME][at].astype(np.int64)))]
+        index = pa.array(better)
+        table.write(slots[better], {n: batch.column(n).take(index) for n in self._rest})
+        table.write(slots[better], {_TIME: pa.array(times[better])})
+        self._touch(batch, slots[better])
+        reached: IntArray = slots[better[times[better] == batch.watermarks()[better]]]
+        return reached
+
+    def _touch(self, batch: Batch, slots: IntArray) -> None:
+        if self._node.ttl_ms:
+            self._table.columns[TOUCHED][slots] = batch.proctime
+        self._table.mark(slots)
+
+    def _fire(self, batch: Batch, slots: IntArray, reached: IntArray) -> Batch:
+        table = self._table
+        instants = table.columns[_TIME][slots].astype(np.int64) + np.isin(slots, reached)
+        in_order = np.argsort(instants, kind="stable")
+        slots, instants = slots[in_order], instants[in_order]
+        columns = {n: table.array(n, slots) for n in self._node.schema.names}
+        table.write(slots, {n: pa.nulls(len(slots), c.type) for n, c in columns.items() if n in self._rest})
+        table.write(slots, {_TIME: pa.nulls(len(slots), pa.int64())})
+        self._touch(batch, slots)
+        tick = batch.tick(self._node.schema)
+        return replace(
+            tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=batch.watermarks_before(instants)
+        )
+
+
+def _earliest(slots: IntArray, times: IntArray) -> IntArray:
+    """Of each slot the row with the least time, the first of several."""
+    ordered = np.lexsort([times, slots])
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = slots[ordered][1:] != slots[ordered][:-1]
+    found: IntArray = ordered[first]
+    return found

@@ -1,0 +1,44 @@
+"""How many ranks each partition of a Top-N has: as many for all, or as many as its first row says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import Rank
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context
+from sqlengine.operators.ranks.base import NUMBER, TOUCHED
+
+
+class RankEnds:
+    """The last wanted rank by partition. With a time to live it is forgotten so long after its partition's first row."""
+
+    def __init__(self, context: Context, node: Rank) -> None:
+        self._node = node
+        if node.end_column is None:
+            return
+        touched = (Column(TOUCHED, NUMBER),) if node.ttl_ms else ()
+        key = node.input.schema.select(node.partition)
+        self._table = context.table("ends", key, Schema((Column("#end", NUMBER), *touched)), node.partition)
+
+    def of(self, batch: Batch) -> IntArray:
+        """That of each row's partition."""
+        if self._node.end_column is None:
+            return np.full(batch.num_rows, self._node.end)
+        slots, is_new = self._table.slots_for([batch.column(n) for n in self._node.partition], batch.num_rows)
+        first = np.flatnonzero(is_new)
+        if len(first):
+            said = batch.column(self._node.end_column).take(pa.array(first)).cast(BIGINT.arrow).fill_null(0)
+            self._table.columns["#end"][slots[first]] = np.maximum(said.to_numpy() - self._node.end_cut, 0)
+            if self._node.ttl_ms:
+                self._table.columns[TOUCHED][slots[first]] = batch.proctime
+            self._table.mark(slots[first])
+        found: IntArray = self._table.columns["#end"][slots].astype(np.int64)
+        return found
+
+    def forget(self, proctime: int) -> None:
+        """Forgets what is older than its time to live at this time (ms)."""
+        if self._node.end_column is not None and self._node.ttl_ms:
+            self._table.remove(self._table.due(TOUCHED, proctime - self._node.ttl_ms))

@@ -1,0 +1,118 @@
+"""Rows in the order of their time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Schema
+from planner.logical import TemporalSort
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.late_rows import BEHIND, LateGate
+from sqlengine.operators.ranks.ordering import order
+from sqlengine.state.columns import BoolArray, IntArray, milliseconds
+from sqlengine.state.rows import RowsTable
+from sqlengine.state.table import KeyedTable
+
+_KEY = Schema.of(one=BIGINT)
+_FIRED = Schema.of(fired=BIGINT.with_nullable(False))
+
+
+class TemporalSortOperator:
+    """By the time of events: rows wait until the watermark has passed them. One that comes behind a row of its time or
+    later that has left already is dropped (`late_rows`). By processing time rows are in order as they come, and sorted by
+    the other columns within a batch."""
+
+    def __init__(self, node: TemporalSort, owner: str = "") -> None:
+        self._node = node
+        self._late = LateGate(node, owner, reason=BEHIND)
+        self._time = node.order[0].column
+        self._by_event = node.input.schema.type(self._time).is_rowtime
+
+    def open(self, context: Context) -> None:
+        self._late.open(context)
+        if self._by_event:
+            self._rows = RowsTable(context, "rows", Schema(()), Schema(()), self._node.schema, ())
+            self._fired: KeyedTable = context.table("fired", _KEY, _FIRED, ())
+
+    def process(self, port: int, batch: Batch) -> Output:
+        if not self._by_event:
+            return [(0, self._within(batch))]
+        output: Output = []
+        behind = self._keep(batch, output) if batch.num_rows else np.empty(0, np.int64)
+        due = self._rows.table.due(self._time, batch.watermark)
+        slots = due[~np.isin(due, behind)]
+        if batch.watermark == batch.since or not len(slots):
+            return [*output, (0, batch.tick(self._node.schema))]
+        return [*output, (0, self._fire(batch, slots))]
+
+    def close(self) -> None: ...
+
+    def _within(self, batch: Batch) -> Batch:
+        keys = self._node.order[1:]
+        if batch.num_rows < 2 or not keys:
+            return batch
+        columns = [batch.column(k.column) for k in keys]
+        rows = np.arange(batch.num_rows)
+        return replace(batch.take(order(keys, columns, np.zeros_like(rows), rows)), watermark=batch.watermark)
+
+    def _keep(self, batch: Batch, output: Output) -> IntArray:
+        """Keeps the rows in time. The slots of those behind the watermark that holds at the batch's end: they go out with the
+        next one, as in Flink."""
+        slot = self._slot()
+        times, valid = milliseconds(batch.column(self._time))
+        watermarks = batch.watermarks()
+        good = valid & self._in_time(times, batch, int(self._fired.columns["fired"][slot[0]]))
+        if not good.all():
+            self._late.drop(batch, np.flatnonzero(~good), output)
+            batch, times, watermarks = batch.take(np.flatnonzero(good)), times[good], watermarks[good]
+        columns = [batch.column(n) for n in self._node.schema.names]
+        slots, _ = self._rows.put([], [], columns, batch.num_rows)
+        behind: IntArray = slots[(times <= watermarks) & (watermarks == batch.watermark)]
+        return behind
+
+    def _in_time(self, times: IntArray, batch: Batch, fired: int) -> BoolArray:
+        """Which rows come before a row of their time or later has left: as if each row came alone."""
+        held = self._rows.table.columns[self._time][self._rows.table.live()].astype(np.int64)
+        waiting = list(zip(_due(held, batch.since).tolist(), held.tolist(), strict=True))
+        heapify(waiting)
+        good = np.ones(len(times), np.bool_)
+        due, watermarks = _due(times, batch.watermarks()).tolist(), batch.watermarks().tolist()
+        for i, (time, when, watermark) in enumerate(zip(times.tolist(), due, watermarks, strict=True)):
+            while waiting and waiting[0][0] <= watermark:
+                fired = max(fired, heappop(waiting)[1])
+            if time > fired:
+                heappush(waiting, (when, time))
+            else:
+                good[i] = False
+        return good
+
+    def _slot(self) -> IntArray:
+        slots, new = self._fired.slots_for([pa.array([0], pa.int64())], 1)
+        if new[0]:
+            self._fired.columns["fired"][slots] = MIN_WATERMARK
+            self._fired.mark(slots)
+        return slots
+
+    def _fire(self, batch: Batch, slots: IntArray) -> Batch:
+        arrivals = self._rows.table.arrivals[slots]
+        columns = self._rows.arrays([k.column for k in self._node.order], slots)
+        slots = slots[order(self._node.order, columns, np.zeros_like(slots), arrivals)]
+        result = self._rows.arrays(self._node.schema.names, slots)
+        last = self._slot()
+        times, _ = milliseconds(result[self._node.schema.index(self._time)])
+        self._fired.columns["fired"][last] = times[-1]
+        self._fired.mark(last)
+        self._rows.drop(slots)
+        tick = batch.tick(self._node.schema)
+        return replace(tick, columns=tuple(result), num_rows=len(slots), row_watermarks=batch.watermarks_before(times))
+
+
+def _due(times: IntArray, reached: IntArray | int) -> IntArray:
+    """The least watermark with which rows go out: one behind the watermark that is reached waits for the next."""
+    due: IntArray = np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1)
+    return due

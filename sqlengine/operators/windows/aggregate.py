@@ -1,0 +1,112 @@
+"""One row per key and window, once the window is over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parser.types import BIGINT, Column, Schema, timestamp
+from planner.logical import WindowAggregate
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.aggregates.accumulators import Accumulators
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog.row_kinds import takes_back
+from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.windows.arrivals import Arrivals
+from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
+from sqlengine.operators.windows.results import Fired, rows_of
+from sqlengine.operators.windows.times import clock_below, is_aligned, window_below
+from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.table import KeyedTable
+
+# A window is known by its end as the clocks of its zone show it, and by its start where that may vary. `#rows` counts
+# where rows are taken back, too. Names with '#' cannot clash with SQL columns' here.
+_END, _START, _FIRES, _ROWS = "#end", "#start", "#fires", "#rows"
+_BOUND = timestamp(3).with_nullable(False)
+_NUMBER = BIGINT.with_nullable(False)
+
+
+class WindowAggregateOperator:
+    """Adds each row to the accumulators of its window and key, unless the window was over before the row came: such
+    rows are late, dropped and counted (`late_rows`). A window is over when the watermark reaches its last millisecond,
+    or, by processing time, when that has passed.
+
+    A row for which an aggregate of a user fails leaves by the error port and counts for no other that comes behind that.
+
+    Its rows (all +I) are ordered by the end of the window, then by the arrival of the key; before each of them the
+    watermark had not reached the window's end. Every call also passes on the time."""
+
+    def __init__(self, node: WindowAggregate, owner: str = "") -> None:
+        self._node = node
+        self._start, self._end, _ = node.window_columns
+        self._clock = clock_below(node.input)
+        self._arrivals = Arrivals(node)
+        self._aligned = is_aligned(node.input)
+        self._retracts = bool(node.input.changes)
+        self._late = LateGate(node, owner)
+        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._buffer = LocalBuffer(self._accumulators, _FIRES, window_below(node.input))
+
+    def open(self, context: Context) -> None:
+        self._late.open(context)
+        keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
+        start, end = Column(_START, _BOUND), Column(_END, _BOUND)
+        numbers = [Column(n, _NUMBER) for n in (_FIRES, *((_ROWS,) if self._retracts else ()))]
+        bounds, rest = ([end], [start]) if self._aligned else ([end, start], [])
+        values = Schema((*rest, *numbers, *self._accumulators.columns))
+        self._table: KeyedTable = context.table("windows", Schema((*bounds, *keys)), values, self._node.keys)
+        self._accumulators.attach(self._table, context.counters)
+        self._buffer.open(context, self._table)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
+        if batch.num_rows:
+            self._add(self._arrivals.now(batch), output)
+        self._buffer.pass_to(self._clock.now(batch))
+        due = self._table.due(_FIRES, self._clock.now(batch))
+        if len(due) == 0:
+            return [*output, (0, batch.tick(self._node.schema))]
+        slots = self._table.in_order(due, _FIRES, _END)
+        output.append((0, self._fire(batch, slots, output)))
+        self._table.remove(slots)
+        return output
+
+    def timer(self) -> int | None:
+        return self._clock.timer(lambda: self._table.earliest(_FIRES))
+
+    def close(self) -> None: ...
+
+    def _add(self, batch: Batch, output: Output) -> None:
+        fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
+        before = self._clock.before(batch)
+        in_time = fires > before
+        arrived = Arrived(fires, before, np.flatnonzero(in_time))
+        if not in_time.all():
+            self._late.drop(batch, np.flatnonzero(~in_time), output)
+            batch, fires = batch.take(arrived.in_time), fires[arrived.in_time]
+        bounds = (self._end,) if self._aligned else (self._end, self._start)
+        keys = [batch.column(n) for n in (*bounds, *self._node.keys)]
+        slots, is_new = self._table.slots_for(keys, batch.num_rows)
+        self._begin(batch, slots, is_new, fires)
+        back = takes_back(batch) if self._retracts else None
+        self._buffer.change(batch, slots, back, arrived, output)
+        if self._retracts:
+            rows_of_slots = self._table.columns[_ROWS]
+            np.add.at(rows_of_slots, slots, 1 if back is None else np.where(back, -1, 1))
+        self._table.mark(np.unique(slots))
+
+    def _begin(self, batch: Batch, slots: IntArray, is_new: BoolArray, fires: IntArray) -> None:
+        columns = self._table.columns
+        new = slots[is_new]
+        if self._aligned:
+            columns[_START][new] = milliseconds(batch.column(self._start))[0][is_new]
+        columns[_FIRES][new] = fires[is_new]
+
+    def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
+        columns = self._table.columns
+        if self._retracts:
+            slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
+        starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (_START, _END, _FIRES))
+        self._buffer.settle(slots)
+        keys = [self._table.array(k, slots) for k in self._node.keys]
+        fired = Fired(keys, self._accumulators.results(slots), starts, ends, fires)
+        return rows_of(self._node, self._clock, batch, fired, self._accumulators, output)

@@ -1,0 +1,83 @@
+"""Gives each row the windows that it falls into."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import Schema
+from planner.logical import Aligned, Cumulate, Hop, WindowAssign
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.windows.times import (
+    WindowClock,
+    distance,
+    first_windows,
+    last_windows,
+    slice_ends,
+    window_starts,
+)
+from sqlengine.state.columns import milliseconds
+
+
+class WindowAssignOperator:
+    """Appends the window's columns to those that came, once for each window of the row: of HOP the latest first, of
+    CUMULATE the shortest. Rows without a time are in no window and dropped (`null_time_rows`). Windows of a TIMESTAMP_LTZ
+    lie in the time of the window's zone: their bounds are what a clock there shows, their time is an instant. By
+    processing time it is the batch's that counts."""
+
+    def __init__(self, node: WindowAssign) -> None:
+        self._node = node
+        self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+
+    def process(self, port: int, batch: Batch) -> Output:
+        batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
+        window = self._node.window
+        ends = slice_ends(window, self._clock.local(times))
+        if self._node.sliced:
+            starts = ends - window.slice_ms
+        else:
+            batch, ends = _in_windows(window, batch, ends)
+            starts = window_starts(window, ends)
+        schema = self._schema(batch)
+        added = zip(self._node.names, (starts, ends, self._clock.times(ends)), strict=True)
+        columns = [timestamps(values, schema.type(name).arrow) for name, values in added]
+        return [(0, batch.with_columns(schema, [*batch.columns, *columns]))]
+
+    def close(self) -> None: ...
+
+    def _schema(self, batch: Batch) -> Schema:
+        return Schema((*batch.schema.columns, *self._node.schema.select(self._node.names).columns))
+
+
+def timed(batch: Batch, column: str, clock: WindowClock, counters: dict[str, int]) -> tuple[Batch, IntArray]:
+    """The rows that have a time, and their times; the others are counted."""
+    if clock.proctime:
+        return batch, np.full(batch.num_rows, batch.proctime, np.int64)
+    times, valid = milliseconds(batch.column(column))
+    if valid.all():
+        return batch, times
+    counters["null_time_rows"] += int((~valid).sum())
+    return replace(batch.take(np.flatnonzero(valid)), watermark=batch.watermark), times[valid]
+
+
+def timestamps(milliseconds: IntArray, kind: pa.DataType) -> pa.Array:
+    """Times in ms as a column of `kind`."""
+    return pa.array(milliseconds).view(pa.timestamp("ms", kind.tz))
+
+
+def _in_windows(window: Aligned, batch: Batch, slices: IntArray) -> tuple[Batch, IntArray]:
+    """The rows, each once for each of its windows, and the ends of these."""
+    if not isinstance(window, Hop | Cumulate):
+        return batch, slices
+    first, last, step = first_windows(window, slices), last_windows(window, slices), distance(window)
+    counts = np.maximum((last - first) // step + 1, 0)
+    rows = np.repeat(np.arange(batch.num_rows), counts)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ends = last[rows] - nth * step if isinstance(window, Hop) else first[rows] + nth * step
+    return replace(batch.take(rows), watermark=batch.watermark), ends

@@ -1,0 +1,133 @@
+"""Windows whose results are told before they are over, and again when late rows come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema, timestamp
+from planner.logical import EmittingAggregate
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.aggregates.accumulators import Accumulators
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog.row_kinds import (
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    Kinds,
+    differ,
+    first_seen,
+    plain,
+)
+from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.windows.arrivals import Arrivals
+from sqlengine.operators.windows.assign import timestamps
+from sqlengine.operators.windows.times import clock_below
+from sqlengine.state.columns import milliseconds
+from sqlengine.state.table import KeyedTable
+
+# `#fires`: the instant at which the window is over, `#told`: whether its result was told; `#timer`: the processing time at
+# which what has changed is told; `#clears`: the instant from which rows of the window are late.
+_END, _START, _FIRES, _TOLD, _TIMER, _CLEARS = "#end", "#start", "#fires", "#told", "#timer", "#clears"
+_NUMBER = BIGINT.with_nullable(False)
+_NEVER: Final = 2**62
+
+
+class EmittingAggregateOperator:
+    """Its rows are +I for the first result of a window and key, then -U and +U for each that differs from what was told.
+    When the window is over it is told in any case, if it has changed."""
+
+    def __init__(self, node: EmittingAggregate, owner: str = "") -> None:
+        self._node = node
+        self._start, self._end, _ = node.window_columns
+        self._clock = clock_below(node.input)
+        self._arrivals = Arrivals(node)
+        self._late = LateGate(node, owner)
+        self._accumulators = Accumulators(node.aggregates, owner)
+
+    def open(self, context: Context) -> None:
+        self._late.open(context)
+        keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
+        numbers = [Column(n, _NUMBER) for n in (_START, _FIRES, _TOLD, _TIMER, _CLEARS)]
+        told = [Column(f"told#{i}", c.type.with_nullable(True)) for i, c in enumerate(self._node.aggregates)]
+        values = Schema((*numbers, *told, *self._accumulators.columns))
+        identity = Schema((Column(_END, timestamp(3).with_nullable(False)), *keys))
+        self._table: KeyedTable = context.table("windows", identity, values, self._node.keys)
+        self._told = [c.name for c in told]
+        self._accumulators.attach(self._table, context.counters)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
+        touched = self._add(self._arrivals.now(batch), output) if batch.num_rows else np.empty(0, np.int64)
+        table, now = self._table, self._clock.now(batch)
+        timed, over = table.due(_TIMER, batch.proctime), table.due(_FIRES, now)
+        slots = np.concatenate([touched, table.in_order(np.setdiff1d(np.union1d(timed, over), touched), _FIRES, _END)])
+        result = self._tell(batch, slots) if len(slots) else None
+        table.columns[_TIMER][slots] = _NEVER
+        table.columns[_FIRES][over] = _NEVER
+        table.mark(np.union1d(slots, over))
+        table.remove(table.due(_CLEARS, now))
+        return [*output, (0, result or batch.tick(self._node.schema))]
+
+    def timer(self) -> int | None:
+        waiting = (self._table.earliest(_TIMER), self._clock.timer(lambda: self._table.earliest(_FIRES)))
+        return min((time for time in waiting if time is not None and time < _NEVER), default=None)
+
+    def close(self) -> None: ...
+
+    def _add(self, batch: Batch, output: Output) -> IntArray:
+        """Adds rows that are not late; the slots that are to be told of at once."""
+        fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
+        before = self._clock.before(batch)
+        in_time = fires + self._node.lateness_ms > before
+        rows = np.flatnonzero(in_time)
+        self._late.drop(batch, np.flatnonzero(~in_time), output)
+        batch, fires, late = batch.take(rows), fires[rows], (fires <= before)[rows]
+        keys = [batch.column(n) for n in (self._end, *self._node.keys)]
+        slots, is_new = self._table.slots_for(keys, batch.num_rows)
+        columns, new = self._table.columns, slots[is_new]
+        columns[_START][new] = milliseconds(batch.column(self._start))[0][is_new]
+        columns[_FIRES][new] = np.where(late, _NEVER, fires)[is_new]
+        columns[_CLEARS][new] = fires[is_new] + self._node.lateness_ms
+        columns[_TIMER][new] = _NEVER
+        self._accumulators.change(batch, slots, None, output)
+        at_once = np.zeros(len(slots), np.bool_)
+        for which, delay in ((~late, self._node.early_ms), (late, self._node.late_ms)):
+            if delay is None:
+                continue
+            if delay == 0:
+                at_once |= which
+            else:
+                columns[_TIMER][slots[which]] = np.minimum(columns[_TIMER][slots[which]], batch.proctime + delay)
+        self._table.mark(np.unique(slots))
+        return first_seen(slots[at_once])
+
+    def _tell(self, batch: Batch, slots: IntArray) -> Batch | None:
+        table, count = self._table, len(slots)
+        vectors = self._accumulators.results(slots)
+        new = [v.array(count) for v in vectors]
+        old = [table.array(n, slots) for n in self._told]
+        told = table.columns[_TOLD][slots].astype(np.bool_)
+        changed = ~told | differ(old, new, count)
+        which = np.repeat(np.arange(count), np.where(changed, np.where(told, 2, 1), 0))
+        if not len(which):
+            return None
+        after = np.append(which[1:] != which[:-1], True)
+        kinds = np.where(told[which], np.where(after, UPDATE_AFTER, UPDATE_BEFORE), INSERT).astype(np.int8)
+        chosen = pa.array(np.where(after, which + count, which))
+        values = [pa.concat_arrays([a, b.cast(a.type)]).take(chosen) for a, b in zip(old, new, strict=True)]
+        table.columns[_TOLD][slots] = 1
+        table.write(slots, dict(zip(self._told, new, strict=True)))
+        return self._rows(batch, slots[which], values, kinds)
+
+    def _rows(self, batch: Batch, slots: IntArray, values: list[pa.Array], kinds: Kinds) -> Batch:
+        schema, columns = self._node.schema, self._table.columns
+        ends = columns[_END][slots].astype(np.int64)
+        bounds = (columns[_START][slots].astype(np.int64), ends, self._clock.times(ends))
+        window = [timestamps(b, schema.type(n).arrow) for b, n in zip(bounds, self._node.window_columns, strict=True)]
+        keys = [self._table.array(k, slots) for k in self._node.keys]
+        told = (*keys, *values, *window)
+        return replace(batch.tick(schema), columns=told, num_rows=len(slots), kinds=plain(kinds))

@@ -1,0 +1,174 @@
+"""Joins of the rows of a window with those of the same window of another stream, once it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from planner.logical import JoinKind, WindowJoin
+from planner.rewrite import conjunction
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.joins.rows import PairCondition, cuts, few
+from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.ports import PortTimes
+from sqlengine.operators.windows.rows import WindowRows
+from sqlengine.operators.windows.times import clock_below
+from sqlengine.state.chains import distinct_keys
+from sqlengine.state.columns import validity
+
+_NONE = -1
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Places among the rows of each side that are due; -1 for a row of the other side without a match."""
+
+    left: IntArray
+    right: IntArray
+
+
+class WindowJoinOperator:
+    """A row is late by the time of both sides together; where they take turns (`in_turn`), as one source has given both,
+    that is the time of its own. Its rows (all +I) are ordered by the end of the window, then by
+    the arrival of the left rows; right rows without a match come last. Rows whose condition fails with an error leave by
+    the error port."""
+
+    def __init__(self, node: WindowJoin, owner: str = "", *, in_turn: bool = False) -> None:
+        self._node = node
+        self._in_turn = in_turn
+        self._clock = clock_below(node.left)
+        self._sides = tuple(
+            WindowRows(side.schema, node.keys(port), node.ends[port], self._clock, LateGate(node, owner, port))
+            for port, side in enumerate(node.inputs)
+        )
+        residual = node.conditions[1]
+        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+
+    def open(self, context: Context) -> None:
+        self._times = PortTimes(context, 2)
+        for side, name in zip(self._sides, ("left", "right"), strict=True):
+            side.open(context, name)
+        if self._residual is not None:
+            self._residual.open(context)
+
+    def process(self, port: int, batch: Batch) -> Stream:
+        own = batch
+        batch = self._times.advance(port, batch)
+        output: Output = []
+        if batch.num_rows:
+            self._sides[port].add(batch, self._clock.before(own if self._in_turn else batch), output)
+        yield from output
+        due = [side.due(self._clock.now(batch)) for side in self._sides]
+        parts = list(self._parts(due))
+        for number, part in enumerate(parts, 1):
+            yield from self._fire(batch, part, last=number == len(parts))
+            for side, slots in zip(self._sides, part, strict=True):
+                side.table.remove(slots)
+        if not parts:
+            yield 0, batch.tick(self._node.schema)
+
+    def timer(self) -> int | None:
+        return self._clock.timer(*(side.earliest for side in self._sides))
+
+    def close(self) -> None: ...
+
+    def _parts(self, due: Sequence[IntArray]) -> Iterator[list[IntArray]]:
+        """The rows that are due: all at once, or window by window where they may be too many pairs."""
+        fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
+        times = np.unique(np.concatenate(fires))
+        if few(len(due[0]) * len(due[1])):
+            times = times[-1:]
+        start = [0, 0]
+        for time in times.tolist():
+            ends = [int(np.searchsorted(f, time, "right")) for f in fires]
+            yield [slots[a:b] for slots, a, b in zip(due, start, ends, strict=True)]
+            start = ends
+
+    def _fire(self, batch: Batch, due: Sequence[IntArray], *, last: bool) -> Stream:
+        """The left rows in pieces that have few pairs; what is left over of the right side comes with the last of them,
+        and the time behind the batch with the last of all (`last`)."""
+        lasting = replace(batch, watermark=batch.since)
+        order, first, counts = self._matches(due)
+        met = np.zeros(len(due[1]), np.bool_)
+        for start, end in list(cuts(counts)) or [(0, 0)]:
+            output: Output = []
+            part = counts[start:end]
+            nth = np.arange(int(part.sum())) - np.repeat(np.cumsum(part) - part, part)
+            pairs = _Pairs(np.repeat(np.arange(start, end), part), order[np.repeat(first[start:end], part) + nth])
+            if self._residual is not None and len(pairs.left):
+                pairs = self._held(batch, due, pairs, output)
+            met[pairs.right] = True
+            whole = end == len(due[0])
+            rest = np.flatnonzero(~met) if whole else np.empty(0, np.int64)
+            made = self._told(batch if whole and last else lasting, due, self._kept(pairs, np.arange(start, end), rest))
+            yield from [*output, (0, made)]
+
+    def _held(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs, output: Output) -> _Pairs:
+        """The pairs for which what is left of the condition is TRUE."""
+        assert self._residual is not None
+        schema = self._node.left.schema
+        index, left = np.unique(pairs.left, return_inverse=True)
+        columns = tuple(self._sides[0].column(n, due[0][index]) for n in schema.names)
+        rows = batch.result(schema, columns, len(index))
+        held = self._residual.holds(0, rows, left, self._sides[1], due[1][pairs.right], output)
+        return _Pairs(pairs.left[held], pairs.right[held])
+
+    def _matches(self, due: Sequence[IntArray]) -> tuple[IntArray, IntArray, IntArray]:
+        """The right rows by what they are joined by; for each left row, where those begin that are equal to it in all
+        columns by which the sides are joined, and how many they are."""
+        strict = [not e.null_safe for e in self._node.equalities]
+        arrays = [
+            [side.column(n, slots) for n in self._node.keys(port)]
+            for port, (side, slots) in enumerate(zip(self._sides, due, strict=True))
+        ]
+        types = [self._node.left.schema.type(n).with_nullable(True) for n in self._node.keys(0)]
+        count = len(due[0])
+        both = [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(*arrays, strict=True)]
+        codes, _ = distinct_keys(types, both, count + len(due[1]))
+        good = np.ones(len(codes), np.bool_)
+        for array, needed in zip(both, strict, strict=True):
+            if needed and array.null_count:
+                good &= validity(array)
+        left, right = np.flatnonzero(good[:count]), np.flatnonzero(good[count:])
+        order = right[np.argsort(codes[count:][right], kind="stable")]
+        sorted_ = codes[count:][order]
+        first, counts = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        first[left] = np.searchsorted(sorted_, codes[left], "left")
+        counts[left] = np.searchsorted(sorted_, codes[left], "right") - first[left]
+        return order, first, counts
+
+    def _kept(self, pairs: _Pairs, left: IntArray, rest: IntArray) -> _Pairs:
+        """What the kind of join makes of the pairs of some left rows; `rest` are right rows that have met none."""
+        kind = self._node.kind
+        if kind.is_semi:
+            matched = np.isin(left, pairs.left)
+            rows = left[matched == (kind is JoinKind.SEMI)]
+            return _Pairs(rows, np.full(len(rows), _NONE))
+        lefts, rights = [pairs.left], [pairs.right]
+        if kind.keeps(0):
+            alone = np.setdiff1d(left, pairs.left)
+            lefts, rights = [*lefts, alone], [*rights, np.full(len(alone), _NONE)]
+        if kind.keeps(1):
+            lefts, rights = [*lefts, np.full(len(rest), _NONE)], [*rights, rest]
+        return _Pairs(np.concatenate(lefts), np.concatenate(rights))
+
+    def _told(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs) -> Batch:
+        places = (pairs.left, pairs.right)
+        times = [
+            np.append(side.fires(slots), np.iinfo(np.int64).max)[at]
+            for side, slots, at in zip(self._sides, due, places, strict=True)
+        ]
+        fires = np.minimum(times[0], times[1])
+        by_left = np.where(pairs.left < 0, len(due[0]), pairs.left)
+        order = np.lexsort((pairs.right, by_left, fires))
+        columns: list[pa.Array] = []
+        for port in (0,) if self._node.kind.is_semi else (0, 1):
+            at = places[port][order]
+            index = pa.array(at, mask=at < 0)
+            columns += [self._sides[port].column(n, due[port]).take(index) for n in self._sides[port].schema.names]
+        told = batch.result(self._node.schema, columns, len(order))
+        return told if self._clock.proctime else replace(told, row_watermarks=batch.watermarks_before(fires[order]))

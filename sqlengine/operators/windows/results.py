@@ -1,0 +1,50 @@
+"""What comes out of a window that is over: the same for all ways to keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from planner.logical import WindowAggregate
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.aggregates.accumulators import Accumulators
+from sqlengine.operators.base import ERROR_PORT, Output
+from sqlengine.operators.windows.assign import timestamps
+from sqlengine.operators.windows.times import WindowClock
+from udf.vector import Vector, merge_errors
+
+
+@dataclass(frozen=True)
+class Fired:
+    """Windows that are over, a row for each with its key: bounds by the clock of their zone, instants of firing."""
+
+    keys: Sequence[pa.Array]
+    results: Sequence[Vector]
+    starts: IntArray
+    ends: IntArray
+    fires: IntArray
+
+
+def rows_of(
+    node: WindowAggregate, clock: WindowClock, batch: Batch, fired: Fired, accumulators: Accumulators, output: Output
+) -> Batch:
+    """Their rows, ready to go out with the time of `batch`: before each of them the watermark had not reached the window's
+    end. Those whose value a user's aggregate could not give leave by the error port."""
+    schema = node.schema
+    bounds = (fired.starts, fired.ends, clock.times(fired.ends))
+    window = [timestamps(b, schema.type(n).arrow) for b, n in zip(bounds, node.window_columns, strict=True)]
+    rows = replace(
+        batch.tick(schema),
+        columns=(*fired.keys, *(v.array(len(fired.ends)) for v in fired.results), *window),
+        num_rows=len(fired.ends),
+        row_watermarks=None if clock.proctime else batch.watermarks_before(fired.fires),
+    )
+    errors = merge_errors([v.errors for v in fired.results])
+    if errors is None:
+        return rows
+    call = next(c for c, v in zip(node.aggregates, fired.results, strict=True) if v.errors is not None)
+    output.append((ERROR_PORT, accumulators.failed(rows, call, errors)))
+    return replace(rows.take(np.flatnonzero(~errors.mask)), watermark=batch.watermark)

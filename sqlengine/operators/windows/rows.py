@@ -1,0 +1,75 @@
+"""Rows that wait for the end of their window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.windows.times import WindowClock
+from sqlengine.state.columns import milliseconds
+from sqlengine.state.table import KeyedTable
+
+# The number of a row, and when its window is over.
+_NUMBER, _FIRES = "#number", "#fires"
+_COUNT = BIGINT.with_nullable(False)
+
+
+class WindowRows:
+    """Rows of `schema` with the end of their window in the column `end`; `keys` are the columns by which they come
+    together. A row whose window was over before it came is late, dropped and counted (`late_rows`)."""
+
+    def __init__(self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock, late: LateGate) -> None:
+        self.schema = schema
+        self._exchange = tuple(keys)
+        self._keys = tuple(dict.fromkeys(keys))
+        self._rest = tuple(n for n in schema.names if n not in self._keys)
+        self._end = end
+        self._clock = clock
+        self._late = late
+        self._generation = -1
+
+    def open(self, context: Context, name: str) -> None:
+        self._late.open(context)
+        identity = Schema((*self.schema.select(self._keys), Column(_NUMBER, _COUNT)))
+        values = Schema((*self.schema.select(self._rest), Column(_FIRES, _COUNT)))
+        self.table: KeyedTable = context.table(name, identity, values, self._exchange)
+
+    def add(self, batch: Batch, before: IntArray, output: Output) -> None:
+        """Keeps rows; `before` is what had passed before each of them."""
+        fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
+        rows = np.flatnonzero(fires > before)
+        self._late.drop(batch, np.flatnonzero(fires <= before), output)
+        batch, fires = batch.take(rows), fires[rows]
+        keys = [batch.column(n) for n in self._keys]
+        slots, _ = self.table.slots_for([*keys, pa.array(self._numbers(len(rows)))], len(rows))
+        self.table.write(slots, {n: batch.column(n) for n in self._rest})
+        self.table.columns[_FIRES][slots] = fires
+        self.table.mark(slots)
+
+    def due(self, upto: int) -> IntArray:
+        """Rows of windows that are over, in the order of these, then of their arrival."""
+        return self.table.in_order(self.table.due(_FIRES, upto), _FIRES)
+
+    def earliest(self) -> int | None:
+        """When the next window is over."""
+        return self.table.earliest(_FIRES)
+
+    def fires(self, slots: IntArray) -> IntArray:
+        return self.table.columns[_FIRES][slots].astype(np.int64)
+
+    def column(self, name: str, slots: IntArray) -> pa.Array:
+        return self.table.array(name, slots)
+
+    def _numbers(self, count: int) -> IntArray:
+        if self._generation != self.table.generation:
+            self._generation = self.table.generation
+            self._next = 1 + int(self.table.columns[_NUMBER][self.table.live()].max(initial=-1))
+        found = np.arange(self._next, self._next + count)
+        self._next += count
+        return found

@@ -1,0 +1,189 @@
+"""Session windows: aggregates over them, and rows with the bounds of theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema
+from planner.logical import SessionAssign, WindowAggregate
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.aggregates.accumulators import Accumulators
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog.row_kinds import takes_back
+from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.windows.assign import timed, timestamps
+from sqlengine.operators.windows.results import Fired, rows_of
+from sqlengine.operators.windows.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
+from sqlengine.operators.windows.times import WindowClock
+from sqlengine.state.rows import RowsTable
+
+_ROWS, _KIND = "#rows", "#kind"
+# Whose value shows in which order sessions became one; sums of FLOAT and DOUBLE do in their last digits only, and go fast.
+_LISTS = frozenset({"LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG"})
+_NUMBER = BIGINT.with_nullable(False)
+
+
+class SessionAggregateOperator:
+    """Adds each row to the accumulators of its session; sessions that meet have theirs merged. A row is late, dropped and
+    counted (`late_rows`), when its session was over before it came. Rows without a time are in none (`null_time_rows`).
+
+    Its rows (all +I) are ordered by the end of the session, then by its arrival."""
+
+    def __init__(self, node: WindowAggregate, owner: str = "") -> None:
+        assert node.session is not None
+        self._node, self._window = node, node.session
+        self._clock = WindowClock(node.input.schema.type(node.session.time_column), node.session.zone)
+        self._retracts = bool(node.input.changes)
+        self._late = LateGate(node, owner)
+        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._ordered = any(call.function.partition(" ")[0] in _LISTS for call in node.aggregates)
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        self._late.open(context)
+        keys = self._node.input.schema.select(self._node.keys)
+        values = [*((Column(_ROWS, _NUMBER),) if self._retracts else ()), *self._accumulators.columns]
+        self._sessions = Sessions(context, keys, values, self._clock, self._window.gap_ms)
+        self._table = self._sessions.table
+        self._accumulators.attach(self._table, context.counters)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
+        self._sessions.refresh()
+        if batch.num_rows:
+            self._add(batch, output)
+        due = self._sessions.due(self._clock.now(batch))
+        if len(due):
+            output.append((0, self._fire(batch, due, output)))
+            self._sessions.remove(due)
+            return output
+        return [*output, (0, batch.tick(self._node.schema))]
+
+    def timer(self) -> int | None:
+        return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
+
+    def close(self) -> None: ...
+
+    def _add(self, batch: Batch, output: Output) -> None:
+        batch, times = timed(batch, self._window.time_column, self._clock, self._counters)
+        keys = [batch.column(k) for k in self._node.keys]
+        whole = [(0, batch.num_rows)]
+        pieces = self._sessions.pieces(keys, times) if self._ordered and batch.num_rows > 1 else whole
+        for start, stop in pieces:
+            rows = batch if pieces == whole else batch.take(np.arange(start, stop))
+            self._add_timed(rows, times[start:stop], output, again=start > 0)
+
+    def _add_timed(self, batch: Batch, times: IntArray, output: Output, *, again: bool = False) -> None:
+        keys = [batch.column(k) for k in self._node.keys]
+        found = self._sessions.assign(keys, times, self._clock.before(batch), again=again)
+        for slots, others in found.merges:
+            if self._ordered:
+                first = np.isin(others, found.ahead)
+                self._accumulators.swap(slots[first], others[first])
+            self._accumulators.merge(slots, others)
+            if self._retracts:
+                counts = self._table.columns[_ROWS].view(np.int64)
+                counts[slots] += counts[others]
+            self._sessions.remove(others)
+        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
+        if len(found.rows) < batch.num_rows:
+            batch = batch.take(found.rows)
+        back = takes_back(batch) if self._retracts else None
+        self._accumulators.change(batch, found.slots, back, output)
+        if self._retracts:
+            np.add.at(self._table.columns[_ROWS], found.slots, 1 if back is None else np.where(back, -1, 1))
+
+    def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
+        columns = self._table.columns
+        if self._retracts:
+            slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
+        starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (START, END, FIRES))
+        keys = [self._table.array(k, slots) for k in self._node.keys]
+        fired = Fired(keys, self._accumulators.results(slots), starts, ends, fires)
+        return rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
+
+
+class SessionAssignOperator:
+    """Keeps rows until their session is over; then they go out with its bounds, in the order in which they came."""
+
+    def __init__(self, node: SessionAssign, owner: str = "") -> None:
+        self._node = node
+        self._late = LateGate(node, owner)
+        self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
+
+    def open(self, context: Context) -> None:
+        self._counters = context.counters
+        self._late.open(context)
+        source = self._node.input.schema
+        keys = source.select(self._node.window.keys)
+        self._sessions = Sessions(context, keys, (), self._clock, self._node.window.gap_ms)
+        self._rows = RowsTable(
+            context,
+            "rows",
+            Schema((*(Column(f"#{c.name}", c.type) for c in keys), Column(NUMBER, _NUMBER))),
+            Schema(()),
+            Schema((*source.columns, Column(_KIND, _NUMBER))),
+            tuple(f"#{n}" for n in keys.names),
+        )
+
+    def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
+        self._sessions.refresh()
+        if batch.num_rows:
+            self._keep(batch, output)
+        due = self._sessions.due(self._clock.now(batch))
+        if not len(due):
+            return [*output, (0, batch.tick(self._node.schema))]
+        output.append((0, self._fire(batch, due)))
+        self._sessions.remove(due)
+        return output
+
+    def timer(self) -> int | None:
+        return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
+
+    def close(self) -> None: ...
+
+    def _keep(self, batch: Batch, output: Output) -> None:
+        batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
+        keys = [batch.column(k) for k in self._node.window.keys]
+        found = self._sessions.assign(keys, times, self._clock.before(batch))
+        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
+        self._move(found)
+        rows = batch.take(found.rows)
+        kinds = np.zeros(rows.num_rows, np.int64) if rows.kinds is None else rows.kinds.astype(np.int64)
+        values = [rows.column(n) for n in self._node.input.schema.names]
+        self._rows.put(self._keys(found.slots), [], [*values, pa.array(kinds)], rows.num_rows)
+
+    def _keys(self, slots: IntArray) -> list[pa.Array]:
+        return [self._sessions.table.array(n, slots) for n in (*self._node.window.keys, NUMBER)]
+
+    def _move(self, found: Assigned) -> None:
+        """Rows of sessions that have become part of others."""
+        names = (*self._node.input.schema.names, _KIND)
+        for slots, others in found.merges:
+            which, held = self._rows.matches(self._keys(others), len(others))
+            values = self._rows.arrays(names, held)
+            self._rows.drop(held)
+            self._rows.put(self._keys(slots[which]), [], values, len(held))
+            self._sessions.remove(others)
+
+    def _fire(self, batch: Batch, due: IntArray) -> Batch:
+        which, held = self._rows.matches(self._keys(due), len(due))
+        columns, names = self._sessions.table.columns, self._node.input.schema.names
+        starts, ends, fires = (columns[n][due[which]].astype(np.int64) for n in (START, END, FIRES))
+        *values, kinds = self._rows.arrays((*names, _KIND), held)
+        schema = self._node.schema
+        bounds = (starts, ends, self._clock.times(ends))
+        window = [timestamps(b, schema.type(n).arrow) for b, n in zip(bounds, self._node.names, strict=True)]
+        self._rows.drop(held)
+        kind = kinds.to_numpy().astype(np.int8)
+        return replace(
+            batch.tick(schema),
+            columns=(*values, *window),
+            num_rows=len(held),
+            kinds=kind if kind.any() else None,
+            row_watermarks=None if self._clock.proctime else batch.watermarks_before(fires),
+        )

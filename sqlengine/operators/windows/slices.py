@@ -1,0 +1,262 @@
+"""Windows that share rows (HOP, CUMULATE): each row is added once, to its slice; windows are put together of slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from parser.types import BIGINT, Column, Schema, timestamp
+from planner.logical import Cumulate, WindowAggregate
+from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat
+from sqlengine.operators.aggregates.accumulators import Accumulators
+from sqlengine.operators.base import Context, Output
+from sqlengine.operators.changelog.row_kinds import takes_back
+from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.windows.arrivals import Arrivals
+from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
+from sqlengine.operators.windows.results import Fired, rows_of
+from sqlengine.operators.windows.times import (
+    clock_below,
+    distance,
+    first_windows,
+    last_windows,
+    window_starts,
+)
+from sqlengine.state.chains import KeyChains
+from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.table import KeyedTable
+from udf.vector import Vector
+
+# A slice is known by its end. `#window` is the end of the first window with it that is not over yet, `#fires` the instant
+# at which that one is. `#rows` counts where rows are taken back, too.
+_END, _WINDOW, _FIRES, _ROWS = "#end", "#window", "#fires", "#rows"
+_NUMBER = BIGINT.with_nullable(False)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows with their slices and the first of their windows that are not over."""
+
+    batch: Batch
+    slices: IntArray
+    windows: IntArray
+    fires: IntArray
+
+    def part(self, start: int, end: int) -> _Rows:
+        return _Rows(
+            self.batch.slice(start, end - start), self.slices[start:end], self.windows[start:end], self.fires[start:end]
+        )
+
+
+class SlicedAggregateOperator:
+    """A row counts for those of its windows that were not over before it came; where all of them were, it is late, dropped
+    and counted (`late_rows`). What a window over a slice yields is merged from the slices; the slices of CUMULATE become
+    one when they have been part of a window.
+
+    Its rows (all +I) are ordered by the end of the window, then by the arrival of the key."""
+
+    def __init__(self, node: WindowAggregate, owner: str = "") -> None:
+        assert node.shared is not None
+        self._node, self._window = node, node.shared
+        self._start, self._end, _ = node.window_columns
+        self._clock = clock_below(node.input)
+        self._arrivals = Arrivals(node)
+        self._retracts = bool(node.input.changes)
+        self._late = LateGate(node, owner)
+        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._buffer = LocalBuffer(self._accumulators, _FIRES, node.shared)
+
+    def open(self, context: Context) -> None:
+        self._late.open(context)
+        keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
+        end = Column(_END, timestamp(3).with_nullable(False))
+        numbers = [Column(n, _NUMBER) for n in (_WINDOW, _FIRES, *((_ROWS,) if self._retracts else ()))]
+        values = Schema((*numbers, *self._accumulators.columns))
+        self._table: KeyedTable = context.table("slices", Schema((end, *keys)), values, self._node.keys)
+        self._accumulators.attach(self._table, context.counters)
+        self._buffer.open(context, self._table)
+        self._chains = KeyChains(self._table, self._node.keys)
+
+    def process(self, port: int, batch: Batch) -> Output:
+        output: Output = []
+        self._chains.refresh()
+        if batch.num_rows:
+            self._take(self._arrivals.now(batch), output)
+        self._fire(batch, self._clock.now(batch), output)
+        return [*output, (0, batch.tick(self._node.schema))]
+
+    def timer(self) -> int | None:
+        return self._clock.timer(lambda: self._table.earliest(_FIRES))
+
+    def close(self) -> None: ...
+
+    # ---- rows in -----------------------------------------------------------------------------------------------
+
+    def _take(self, batch: Batch, output: Output) -> None:
+        """Adds the rows. What is over before a row that is behind it must go out before that row is added to a slice."""
+        before = self._clock.before(batch)
+        slices = milliseconds(batch.column(self._end))[0]
+        windows = first_windows(self._window, slices)
+        fires = self._clock.fires(windows)
+        behind = fires <= before
+        rows = _Rows(batch, slices, windows, fires)
+        if not behind.any() and distance(self._window) <= self._window.size_ms:
+            self._add(rows, output)
+            return
+        rows, over, behind, before = self._in_time(rows, behind, before, output)
+        start = 0
+        for cut in _cuts(over, behind, before):
+            self._add(rows.part(start, cut), output)
+            self._fire(replace(batch, watermark=int(before[cut])), int(before[cut]), output)
+            start = cut
+        self._add(rows.part(start, rows.batch.num_rows), output)
+
+    def _in_time(
+        self, rows: _Rows, behind: BoolArray, before: IntArray, output: Output
+    ) -> tuple[_Rows, IntArray, BoolArray, IntArray]:
+        """The rows of which a window is not over, with the first of these; beside them when the one before that was over,
+        whether it is one of theirs, and what had passed before them."""
+        windows, fires, last = rows.windows.copy(), rows.fires.copy(), last_windows(self._window, rows.slices)
+        late = behind.copy()
+        while late.any():
+            windows[late] += distance(self._window)
+            fires[late] = self._clock.fires(windows[late])
+            late = (fires <= before) & (windows <= last)
+        keep = np.flatnonzero(windows <= last)
+        self._late.drop(rows.batch, np.flatnonzero(behind & (windows > last)), output)
+        slices = rows.slices
+        if isinstance(self._window, Cumulate):
+            slices = np.where(behind, self._base(slices), slices)
+        kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires[keep])
+        return kept, self._clock.fires(kept.windows - distance(self._window)), behind[keep], before[keep]
+
+    def _base(self, ends: IntArray) -> IntArray:
+        """Of CUMULATE: the slice in which all those are that have been part of a window."""
+        return window_starts(self._window, ends) + self._window.slice_ms
+
+    def _add(self, rows: _Rows, output: Output) -> None:
+        if not rows.batch.num_rows:
+            return
+        keys = [rows.batch.column(k) for k in self._node.keys]
+        ends = pa.array(rows.slices).view(pa.timestamp("ms"))
+        slots, is_new = self._table.slots_for([ends, *keys], rows.batch.num_rows)
+        new, at = slots[is_new], np.flatnonzero(is_new)
+        self._table.columns[_WINDOW][new] = rows.windows[at]
+        self._table.columns[_FIRES][new] = rows.fires[at]
+        self._chains.enter(new, [k.take(pa.array(at)) for k in keys])
+        back = takes_back(rows.batch) if self._retracts else None
+        arrived = Arrived(rows.fires, self._clock.before(rows.batch), np.arange(rows.batch.num_rows))
+        self._buffer.change(rows.batch, slots, back, arrived, output)
+        if self._retracts:
+            np.add.at(self._table.columns[_ROWS], slots, 1 if back is None else np.where(back, -1, 1))
+        self._table.mark(np.unique(slots))
+
+    # ---- windows out -------------------------------------------------------------------------------------------
+
+    def _fire(self, batch: Batch, upto: int, output: Output) -> None:
+        """One window after the other: all slices of the next one are due at its instant. They go out together: the time
+        behind the last of them is that of the batch."""
+        fired_rows: list[Batch] = []
+        self._buffer.pass_to(upto)
+        while len(due := self._table.due(_FIRES, upto)):
+            self._buffer.settle(due)
+            windows = self._table.columns[_WINDOW][due].astype(np.int64)
+            end = int(windows.min())
+            slots = self._table.in_order(due[windows == end], _END)
+            if isinstance(self._window, Cumulate):
+                slots = self._into_base(slots, end)
+            fired = self._cumulated(slots, end) if isinstance(self._window, Cumulate) else self._hopped(slots, end)
+            if len(fired.ends):
+                fired_rows.append(rows_of(self._node, self._clock, batch, fired, self._accumulators, output))
+            self._pass(slots, end)
+        if fired_rows:
+            output.append((0, concat(fired_rows)))
+
+    def _hopped(self, slots: IntArray, end: int) -> Fired:
+        """Merges the slices of each key, the latest first or the earliest."""
+        groups, first = self._by_arrival(slots)
+        ends = self._table.columns[_END][slots].astype(np.int64)
+        order = np.lexsort((ends if self._node.earliest_first else -ends, groups))
+        slots, groups = slots[order], groups[order]
+        if self._retracts:
+            there = np.bincount(groups, self._table.columns[_ROWS][slots].astype(np.float64)) > 0
+            numbers = np.cumsum(there) - 1
+            slots, groups, first = slots[there[groups]], numbers[groups[there[groups]]], first[there]
+        return self._fired(
+            first, end, self._accumulators.merged(slots, groups, latest_first=not self._node.earliest_first)
+        )
+
+    def _by_arrival(self, slots: IntArray) -> tuple[IntArray, IntArray]:
+        """Numbers of the slots' keys, in the order of arrival, and the first slot of each."""
+        ordered = self._table.in_order(slots)
+        _, first = np.unique(self._chains.of(ordered), return_index=True)
+        first = ordered[np.sort(first)]
+        numbers = np.empty(int(self._chains.of(slots).max(initial=0)) + 1, np.int64)
+        numbers[self._chains.of(first)] = np.arange(len(first))
+        return numbers[self._chains.of(slots)], first
+
+    def _cumulated(self, slots: IntArray, end: int) -> Fired:
+        if self._retracts:
+            slots = slots[self._table.columns[_ROWS].view(np.int64)[slots] > 0]
+        slots = self._table.in_order(slots)
+        return self._fired(slots, end, self._accumulators.results(slots))
+
+    def _into_base(self, slots: IntArray, end: int) -> IntArray:
+        """Adds the slices that end now to what was there before, key by key: the slots of that."""
+        base = int(self._base(np.array([end]))[0])
+        fresh = slots[self._table.columns[_END][slots] != base]
+        if not len(fresh):
+            return slots
+        keys = [self._table.array(k, fresh) for k in self._node.keys]
+        ends = pa.array(np.full(len(fresh), base)).view(pa.timestamp("ms"))
+        targets, is_new = self._table.slots_for([ends, *keys], len(fresh))
+        columns = self._table.columns
+        for name in (_WINDOW, _FIRES):
+            columns[name][targets[is_new]] = columns[name][fresh[is_new]]
+        self._chains.enter(targets[is_new], [k.filter(pa.array(is_new)) for k in keys])
+        self._accumulators.merge(targets, fresh)
+        if self._retracts:
+            counts = columns[_ROWS].view(np.int64)
+            counts[targets] += counts[fresh]
+        self._table.mark(targets)
+        kept = np.union1d(slots[columns[_END][slots] == base], targets)
+        self._remove(fresh)
+        return kept
+
+    def _fired(self, slots: IntArray, end: int, results: list[Vector]) -> Fired:
+        ends = np.full(len(slots), end, np.int64)
+        return Fired(
+            [self._table.array(k, slots) for k in self._node.keys],
+            results,
+            window_starts(self._window, ends),
+            ends,
+            self._clock.fires(ends),
+        )
+
+    def _pass(self, slots: IntArray, end: int) -> None:
+        """The window is over: its slices go on to the next one, or go where it was their last."""
+        columns = self._table.columns
+        following = end + distance(self._window)
+        stays = following <= last_windows(self._window, columns[_END][slots].astype(np.int64))
+        kept = slots[stays]
+        columns[_WINDOW][kept] = following
+        columns[_FIRES][kept] = self._clock.fires(np.array([following]))[0]
+        self._table.mark(kept)
+        self._remove(slots[~stays])
+
+    def _remove(self, slots: IntArray) -> None:
+        self._chains.leave(slots)
+        self._table.remove(slots)
+
+
+def _cuts(over: IntArray, behind: BoolArray, before: IntArray) -> Iterator[int]:
+    """The rows before which windows must go out: those of which one is over (since the instant `over`) that may not have
+    gone out yet."""
+    passed = MIN_WATERMARK
+    for row in np.flatnonzero(behind).tolist():
+        if over[row] > passed:
+            passed = int(before[row])
+            yield row

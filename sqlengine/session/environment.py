@@ -1,0 +1,53 @@
+"""What a script runs on: a broker of its own and the embedded executor, or Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.memory.tables import Memory
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.functions.library import Library
+from sqlengine.functions.pool import POOL
+from sqlengine.session.session import EmbeddedRunner, Runner
+from sqlengine.system.memory import keep_for_reuse
+
+
+def wall_clock() -> int:
+    """ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@contextmanager
+def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") -> Iterator[Runner]:
+    """Opens `data` (topics live there) for the length of a script."""
+    keep_for_reuse()
+    if where == "spark":
+        from sqlengine.executors.spark.script_runner import spark_runner
+
+        with spark_runner(data, rows_per_read) as runner:
+            yield runner
+        return
+    broker = EmbeddedBroker(data, fsync="none", clock=wall_clock)
+    try:
+        environment = Environment(broker, wall_clock, f"script-{time.time_ns()}", memory=Memory())
+        yield EmbeddedRunner(environment, OperatorFactory(), rows_per_read, lambda: _idle(broker))
+    finally:
+        broker.close()
+
+
+@contextmanager
+def script_library(data: Path, file: str | None) -> Iterator[Library]:
+    """Where a script's functions come from: beside it, from where it is started, and from what is installed. Their
+    workers end with it."""
+    beside = (Path(file).resolve().parent,) if file else ()
+    yield Library(data / "modules", tuple(dict.fromkeys((*beside, Path.cwd()))), anywhere=True)
+    POOL.stop()
+
+
+def _idle(broker: EmbeddedBroker) -> None:
+    broker.wait_for_data(0.005)

@@ -1,0 +1,324 @@
+"""Runs a script in this process, statement by statement: what `sql run` does, and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Protocol
+
+from sqlglot import exp
+
+from parser import parse_pieces
+from parser.errors import PlanError, SqlError, UnknownObject, UnsupportedError
+from parser.statements import (
+    Alter,
+    CreateCatalog,
+    CreateDatabase,
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    Describe,
+    Drop,
+    Explain,
+    Insert,
+    Kind,
+    LoadModule,
+    Query,
+    Reset,
+    Set,
+    Show,
+    ShowCreate,
+    Statement,
+    StatementSet,
+    UnloadModule,
+    Use,
+    UseModules,
+)
+from parser.types import Schema
+from planner import bind, bind_create_as, optimize
+from planner.analysis.delivery import MATERIALIZE
+from planner.binder.unsupported import refuse
+from planner.catalog import Catalog, CatalogObject, Function, Table, View
+from planner.graph.merge import Graph, merge
+from planner.logical import Sink
+from planner.optimizer import disabled_passes
+from planner.settings import MINI_BATCH, configured, is_batch
+from sqlengine.batch import Batch
+from sqlengine.catalog import modules
+from sqlengine.catalog.changes import after, check_new, refreshed, with_container, without_container
+from sqlengine.catalog.describe import describe, one_column, show, show_create
+from sqlengine.catalog.partitions import show_partitions
+from sqlengine.catalog.user_functions import altered_function
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.python_ import with_function
+from sqlengine.connectors.registry import declared, delivered
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.epochs import NoLog
+from sqlengine.executors.memory_limits import script_guard
+from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.sources import check_bounded
+from sqlengine.formats.results import ResultSink
+from sqlengine.functions.library import Library
+from sqlengine.jobs.explanation import explain_sinks
+from sqlengine.jobs.script import called, expressions_of, held_object, use
+from sqlengine.jobs.side_outputs import with_late_rows
+from sqlengine.snapshots.savepoint_files import PATHS
+from udf.user import UserFunction
+
+SCRIPT = "script"
+
+
+class Output(Protocol):
+    """Where the results of statements go, by the statement's number in the script, counted from 0."""
+
+    def schema(self, stmt: int, schema: Schema) -> None: ...
+
+    def rows(self, stmt: int, batch: Batch) -> None: ...
+
+    def done(self, stmt: int, message: str) -> None: ...
+
+    def error(self, stmt: int, error: SqlError) -> None: ...
+
+
+class Runner(Protocol):
+    """How a session runs statements: embedded here, or on Spark."""
+
+    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+        """Runs until all sources are read to their end; gives the number of rows read."""
+
+
+@dataclass
+class EmbeddedRunner:
+    """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew. Each run writes as a
+    writer of its own, since its epochs begin at 1 and sinks drop epochs that a writer repeats."""
+
+    environment: Environment
+    factory: OperatorFactory
+    rows_per_read: int = 4096
+    idle: Callable[[], None] = lambda: None
+    _runs: Iterator[int] = field(default_factory=count)
+
+    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+        fails = settings.get("job.on-error", "fail") != "dead-letter"
+        runner = GraphRunner(
+            SCRIPT,
+            EmbeddedExecutor(self.factory),
+            replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
+            NoLog(),
+            None,
+            None,
+            lambda owner: fails,
+            Limits(self.rows_per_read),
+            result=ResultSink(emit),
+            guard=script_guard(SCRIPT, settings),
+        )
+        try:
+            graph = merge(Graph(), {SCRIPT: sinks})
+            change = runner.prepare(graph, {SCRIPT: 1})
+            if is_batch(settings):
+                check_bounded(change.sources.values())
+            runner.apply(change)
+            while not runner.finished:
+                if not runner.step():
+                    self.idle()
+            runner.step()
+            runner.outputs.take_place()
+            return runner.progress.rows_in
+        finally:
+            runner.close()
+
+
+@dataclass
+class Session:
+    """What the statements of a script have said so far. Mini-batch is off unless the script sets it."""
+
+    runner: Runner
+    output: Output
+    catalog: Catalog = field(default_factory=Catalog)
+    settings: dict[str, str] = field(default_factory=dict)
+    library: Library | None = None
+    modules: tuple[str, ...] = (modules.CORE,)
+
+    def run(self, text: str, file: str | None = None) -> bool:
+        """Runs all statements, also those behind a failing one. True when none failed."""
+        good = True
+        for number, item in enumerate(parse_pieces(text, file=file)):
+            try:
+                if isinstance(item, SqlError):
+                    raise item
+                self._execute(number, item)
+            except SqlError as error:
+                place = None if isinstance(item, SqlError) else item.position
+                self.output.error(number, error.at(place).in_file(file))
+                good = False
+        return good
+
+    def _execute(self, number: int, statement: Statement) -> None:
+        refuse(statement)
+        match statement:
+            case Query():
+                self._query(number, statement)
+            case Insert() | StatementSet():
+                self._insert(number, statement)
+            case CreateTable() if statement.query is not None:
+                self._create_as(number, statement)
+            case Explain():
+                self._explain(number, statement)
+            case Show() | ShowCreate() | Describe():
+                self._table(number, self._show(statement))
+            case _:
+                self._define(statement)
+                self.output.done(number, "OK")
+
+    def _define(self, statement: Statement) -> None:
+        match statement:
+            case Set(key=str() as key):
+                self.settings[key] = _setting(key, statement.value or "")
+            case Set():
+                pass
+            case Reset():
+                self.settings = {k: v for k, v in self.settings.items() if statement.key and k != statement.key}
+            case Use():
+                self.catalog = use(self.catalog, statement)
+            case UseModules() | LoadModule() | UnloadModule():
+                self.modules = modules.after(self.modules, statement)
+            case CreateTable() | CreateView() | CreateFunction():
+                self._create(statement)
+            case CreateDatabase() | CreateCatalog():
+                self.catalog = with_container(self.catalog, statement)
+            case Alter(kind=Kind.FUNCTION):
+                self.catalog = altered_function(self.catalog, statement, self._load)
+            case Alter():
+                self.catalog = after(self.catalog, statement, self._bound_in)
+            case Drop(kind=Kind.DATABASE | Kind.CATALOG):
+                self.catalog = without_container(self.catalog, statement)
+            case Drop():
+                self._drop(statement)
+
+    def _create(self, statement: CreateTable | CreateView | CreateFunction) -> None:
+        if isinstance(statement, CreateFunction):
+            item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
+            assert isinstance(item, Function)
+            self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
+            return
+        made = self._bound_in(statement, self.catalog)
+        held = self.catalog.temporary if made.temporary else self.catalog.objects
+        if statement.if_not_exists and isinstance(held.get(made.name), Table | View):
+            return
+        check_new(self.catalog, made, statement.subject or statement.position)
+        self.catalog = refreshed(self.catalog.put(made), made.name, self._bound_in)
+
+    def _bound_in(self, statement: CreateTable | CreateView, catalog: Catalog) -> Table | View:
+        self._activate(expressions_of(statement))
+        item = bind(statement, catalog, self.settings, job=SCRIPT)
+        assert isinstance(item, Table | View)
+        if not isinstance(item, Table):
+            return item
+        table, sink = with_function(declared(item), catalog)
+        if sink is not None and self.library is not None:
+            self.library.activate([sink.user])
+        return table
+
+    def _split(self, statement: CreateTable) -> Insert:
+        """Creates the table of CREATE TABLE … AS; what is left to do. One that is there already takes the rows."""
+        assert statement.query is not None
+        self._activate([statement.query])
+        settings = {MINI_BATCH: "false", **self.settings}
+        table, insert = bind_create_as(statement, self.catalog, settings, job=SCRIPT)
+        held = self.catalog.permanent(statement.name)
+        if statement.if_not_exists and isinstance(held, Table):
+            return replace(insert, columns=(), places=())
+        if statement.replace:
+            self._make_room(statement, held)
+        self._create(table)
+        return insert
+
+    def _make_room(self, statement: CreateTable, held: CatalogObject | None) -> None:
+        if isinstance(held, Table):
+            self.catalog = self.catalog.drop(held.name)
+        elif not statement.create:
+            name = ".".join(statement.name)
+            hint = "write CREATE OR REPLACE TABLE"
+            raise UnknownObject(f"table '{name}' does not exist", hint=hint, position=statement.position)
+
+    def _create_as(self, number: int, statement: CreateTable) -> None:
+        self._insert(number, self._split(statement))
+
+    def _load(self, statement: CreateFunction) -> UserFunction:
+        if self.library is None:
+            raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
+        return self.library.load(statement, {})
+
+    def _activate(self, queries: Iterable[exp.Expression]) -> None:
+        """Makes the functions of users that are called here callable."""
+        users = {f.user.identity: f.user for q in queries for f in called(q, self.catalog)}
+        if users and self.library is not None:
+            self.library.activate(users.values())
+
+    def _drop(self, statement: Drop) -> None:
+        held = held_object(self.catalog, statement)
+        if held is not None and held.temporary is statement.temporary:
+            catalog = self.catalog.drop(held.name)
+            self.catalog = refreshed(catalog, held.name, self._bound_in) if isinstance(held, Table | View) else catalog
+        elif held is not None and held.temporary:
+            hint = f"write DROP TEMPORARY {statement.kind.words}"
+            raise PlanError(f"'{statement.name[-1]}' is temporary", hint=hint, position=statement.subject)
+        elif not statement.if_exists:
+            name = ".".join(statement.name)
+            raise UnknownObject(f"{statement.kind.lower()} '{name}' does not exist", position=statement.subject)
+
+    def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
+        self._activate(s.query for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,)))
+        optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in self._bound(statement)]
+        sinks = [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+        return with_late_rows(sinks, self.settings)
+
+    def _bound(self, statement: Statement) -> list[Sink]:
+        """The plans of a statement before any pass."""
+        settings = {MINI_BATCH: "false", **self.settings}
+        plans = bind(statement, self.catalog, settings, job=SCRIPT)
+        assert isinstance(plans, tuple)
+        if is_batch(settings):  # every row is there once and for all: none is to be put in the place of another
+            settings |= {MATERIALIZE: "NONE"}
+        return [configured(delivered(p, settings), settings) for p in plans]
+
+    def _query(self, number: int, statement: Query) -> None:
+        sinks = self._plan(statement)
+        self.output.schema(number, sinks[0].schema)
+        self.runner.run(sinks, self.settings, lambda batch: self.output.rows(number, batch))
+
+    def _insert(self, number: int, statement: Insert | StatementSet) -> None:
+        rows = self.runner.run(self._plan(statement), self.settings, lambda batch: None)
+        self.output.done(number, f"{rows} rows read")
+
+    def _explain(self, number: int, statement: Explain) -> None:
+        held, told = self.catalog, statement.statement
+        try:
+            bound = self._bound(self._split(told) if isinstance(told, CreateTable) else told)
+        finally:
+            self.catalog = held
+        text = explain_sinks(bound, disabled_passes(self.settings), settings={MINI_BATCH: "false", **self.settings})
+        self._table(number, one_column("result", [text]))
+
+    def _show(self, statement: Show | ShowCreate | Describe) -> Batch:
+        if isinstance(statement, Describe):
+            return describe(self.catalog, statement)
+        if isinstance(statement, ShowCreate):
+            return show_create(self.catalog, statement)
+        if statement.what == "PARTITIONS":
+            return show_partitions(self.catalog, statement)
+        return show(self.catalog, statement, self.modules)
+
+    def _table(self, number: int, rows: Batch) -> None:
+        self.output.schema(number, rows.schema)
+        self.output.rows(number, rows)
+
+
+def _setting(key: str, value: str) -> str:
+    """The value, where the key has a meaning for a script."""
+    if key in PATHS:
+        hint = "submit the script to a server: 'sql submit'"
+        raise UnsupportedError("a script cannot start from a savepoint: it keeps no state", hint=hint)
+    return value

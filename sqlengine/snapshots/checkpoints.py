@@ -1,0 +1,126 @@
+"""When a graph's checkpoint is made, what it says besides the tables, and what was restored from the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import pyarrow as pa
+
+from parser.errors import ServiceError
+from sqlengine.state.checkpoint import Checkpointer
+from sqlengine.state.store import CheckpointStore, Loaded
+from sqlengine.state.table import KeyedTable
+from sqlengine.system.format_numbers import check_number
+
+POSITION_FORMAT = 3
+# What operators keep in their tables: raised by one with every change of it (`tests/state/test_layouts.py` tells when).
+LAYOUT = 6
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by source and shard;
+    `jobs`: the running version of each; `stateful`: (node id, birth) of each job's state; `born`: the version that each
+    node with tables came with; `began`: the epoch and the offsets with which the reading of each source began; `logged`:
+    whether the epochs behind it are in the epoch log; `answers_offset`: behind what functions had answered."""
+
+    graph: str
+    epoch: int
+    version: int
+    log_offset: int
+    positions: dict[str, dict[str, int]]
+    ended: list[str]
+    unstarted: list[str]
+    jobs: dict[str, int]
+    stateful: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    born: dict[str, int] = field(default_factory=dict)
+    began: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    logged: bool = True
+    answers_offset: int = 0
+    layout: int = LAYOUT
+    format: int = POSITION_FORMAT
+
+
+class Checkpoints:
+    """The checkpoints of one graph: the next one is due after `rows` changed rows, or `ms` after the last when anything
+    has happened since. `position` and `restored` are what the store held when this was made. `before` puts on disk what a
+    checkpoint builds on."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        rows: int,
+        ms: int,
+        writer: Executor | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._rows = rows
+        self._ms = ms
+        self._writer = Checkpointer(store, writer, before=before)
+        self._last = 0
+        loaded = store.load()
+        self.position = _position(loaded) if loaded is not None else None
+        self._epoch = self.position.epoch if self.position is not None else 0
+        self.restored: Mapping[str, pa.Table] = loaded.tables if loaded is not None else {}
+        self.counters = self._writer.counters
+
+    def adopt(self, tables: Mapping[str, KeyedTable]) -> None:
+        """The tables are now what the store holds: the next checkpoint writes only what changes from here on."""
+        if self.position is not None:
+            self._writer.adopt(msgspec.to_builtins(self.position), tables)
+        for name in self.restored.keys() - tables.keys():  # the process died before it could forget them
+            self._store.drop(name)
+        self.restored = {}
+
+    @property
+    def stored(self) -> Position | None:
+        """Where the last checkpoint stood that is in the store."""
+        stored = self._writer.stored
+        return None if stored is None else msgspec.convert(stored, Position)
+
+    @property
+    def stored_epoch(self) -> int:
+        """Of the last checkpoint that is in the store; 0 where there is none."""
+        stored = self.stored
+        return 0 if stored is None else stored.epoch
+
+    @property
+    def stored_version(self) -> int:
+        """Of the graph, in the last checkpoint that is in the store; 0 where there is none."""
+        stored = self._writer.stored
+        return 0 if stored is None else int(str(stored["version"]))
+
+    def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
+        if not self._writer.finished() or epoch <= self._epoch:
+            return False
+        return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows
+
+    def begin(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
+        """Copies what changed and starts to write it; nothing happens while the last one is still being written."""
+        if self._writer.begin(msgspec.to_builtins(position), tables):
+            self._last, self._epoch = now_ms, position.epoch
+
+    def finish(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
+        """A checkpoint that is in the store when this returns."""
+        with suppress(ServiceError):  # of the one before: what it did not write is part of this one
+            self._writer.wait()
+        self.begin(position, tables, now_ms)
+        self._writer.wait()
+
+    def close(self) -> None:
+        try:
+            self._writer.wait()
+        finally:
+            self._store.close()
+
+
+def _position(loaded: Loaded) -> Position:
+    """What a checkpoint says. ServiceError for one of another format, or of operators that keep other state."""
+    for what, number in {"format": POSITION_FORMAT, "layout": LAYOUT}.items():
+        check_number(loaded.position.get(what), number, "a checkpoint", what)
+    return msgspec.convert(loaded.position, Position)

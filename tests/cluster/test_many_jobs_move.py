@@ -1,0 +1,138 @@
+"""Hundreds of jobs that go into parts at once: in few steps, each with its own state, over a server that dies on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from sqlengine.cluster.control_log import Switch
+from sqlengine.engine.requests import Request
+from sqlengine.jobs.log import MAIN, Origin
+from sqlengine.jobs.planning import JobText
+from tests.cluster.led import SHARED, Led
+from tests.engine.by_hand import die
+from tests.subtasks.group import Killed
+from tests.support import eventually
+
+RULES, COUNTS = 250, 50
+TABLE = """
+CREATE TEMPORARY TABLE counts (zero BIGINT, n BIGINT, PRIMARY KEY (zero) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = '{job}', 'format' = 'json', 'upsert' = 'true');
+"""
+# Rows that have come since the last job came, whose aggregate is that of an earlier one, and not what it has counted.
+LATE = 7
+# In which they all go: nearly all of them in one and the last one in another, or twice as many where the first fails.
+STEPS = 4
+
+
+def counting(job: str, where: str) -> JobText:
+    """All rows that are so: equal conditions are equal aggregates."""
+    sql = f"INSERT INTO counts SELECT MOD(id, 1), COUNT(*) FROM events WHERE {where} GROUP BY MOD(id, 1)"
+    return JobText(job, TABLE.format(job=job) + sql)
+
+
+def alone(folder: Path) -> Led:
+    """A server without instances, with the jobs, which have read some rows."""
+    held = Led(folder / "data", instances=0)
+    held.prepare(folder)
+    texts = [JobText(f"rule{n}", f"INSERT INTO found SELECT id, word FROM events WHERE id = {n}") for n in range(RULES)]
+    texts += [counting(f"count{n}", f"id >= {n}") for n in range(COUNTS)]
+    done = held.engine.change(Request(Origin.SDK, {text.name: text for text in texts}))
+    assert {(outcome.status, str(outcome.error)) for outcome in done.values()} == {("added", "None")}
+    written(held, *range(0, RULES, 10))
+    held.engine.submit("late", counting("late", "id >= 0").sql)
+    written(held, *range(LATE))
+    return held
+
+
+def written(held: Led, *numbers: int) -> None:
+    """Rows, and what all jobs together must have given by then."""
+    held.write(*numbers)
+    held.numbers += numbers
+    eventually(lambda: Counter(held.found()) == Counter(held.numbers), lambda: held.found())
+    wanted = {f"count{n}": sum(i >= n for i in held.numbers) for n in range(COUNTS)}
+    if "late" in held.engine.log.jobs:
+        wanted["late"] = len(held.numbers) - len(range(0, RULES, 10))
+    eventually(lambda: counts(held, wanted) == wanted, lambda: (counts(held, wanted), wanted))
+
+
+def counts(held: Led, jobs: Iterable[str]) -> dict[str, object]:
+    return {job: row["n"] for job in jobs for row in held.latest(job)}
+
+
+def in_parts(held: Led) -> bool:
+    held.look()
+    return {j.graph for j in held.engine.jobs() if j.name != "tables"} == {SHARED}
+
+
+def test_hundreds_of_jobs_go_into_parts_in_few_steps(tmp_path: Path) -> None:
+    held = alone(tmp_path)
+    numbers = held.numbers
+    held.close()
+    held = Led(tmp_path / "data")
+    held.numbers = numbers
+    try:
+        held.start("one")
+        held.start("two")
+        _wait_for_parts(held)
+        eventually(lambda: in_parts(held))
+        assert held.graph.runner.graph.version <= STEPS, "each version is one change of all parts"
+        assert held.graph.gathering.pauses.count <= STEPS
+        written(held, *range(RULES))
+    finally:
+        held.close()
+
+
+@pytest.mark.parametrize("has_left", [False, True])
+def test_jobs_whose_server_dies_while_they_move_go_on_together(
+    tmp_path: Path, has_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before they leave they stay; what has left goes on in a graph of its own, and from there into parts."""
+    held = alone(tmp_path)
+    numbers = held.numbers
+    held.close()
+    held = Led(tmp_path / "data")
+    held.numbers = numbers
+    held.start("one")
+    _wait_for_parts(held)
+    owner, name = (held.graph.control, "append") if has_left else (held.engine._moves._handovers, "put")
+    whole = getattr(owner, name)
+
+    def die_instead(entry: object, *rest: object) -> object:
+        if isinstance(entry, Switch | str):
+            raise Killed
+        return whole(entry, *rest)
+
+    monkeypatch.setattr(owner, name, die_instead)
+    with pytest.raises(Killed):
+        eventually(lambda: in_parts(held))
+    _end(held)
+    held = Led(tmp_path / "data")
+    held.numbers = numbers
+    try:
+        graphs = {j.graph for j in held.engine.jobs() if j.name not in ("tables", "late", "count0")}
+        assert len(graphs) == 1
+        assert (graphs == {MAIN}) is not has_left
+        assert SHARED not in graphs
+        held.start("one")
+        eventually(lambda: in_parts(held))
+        written(held, *range(RULES))
+    finally:
+        held.close()
+
+
+def _wait_for_parts(held: Led) -> None:
+    """Until the leader has heard of all: before that no job goes to them, or only those that it looks at later."""
+    eventually(lambda: len(held.graph.heard.parts()) == held.graph.parts and held.graph.loop.problem is None)
+
+
+def _end(held: Led) -> None:
+    """Of a server whose last breath that was."""
+    held.stop("one")
+    held.engine.instances.stop()
+    for graph in held.engine.fleet.graphs.values():
+        graph.loop.stop()
+    die(held.engine)

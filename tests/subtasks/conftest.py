@@ -1,0 +1,17 @@
+"""Tells at the end what has been covered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.subtasks.covered import PAGE
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    PAGE.hear(report)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    PAGE.finish(terminalreporter)

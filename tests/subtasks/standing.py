@@ -1,0 +1,31 @@
+"""A group of parts brought to a standstill, and what jobs have there."""
+
+from __future__ import annotations
+
+from planner.graph.division import INCOMING
+from sqlengine.cluster.subtask import named_as_written
+from sqlengine.connectors.shuffle import shuffle_topic
+from sqlengine.snapshots.job_snapshot import Belongings
+from sqlengine.snapshots.rescaling import piece_of, together
+from tests.subtasks.group import Group
+
+
+def hold(group: Group) -> None:
+    """Until nothing is on its way any more."""
+    for part in group.open.values():
+        part.runner.hold({})
+    while not all(part.runner.stands and _has_read_all(group, i) for i, part in group.open.items()):
+        for index in range(group.parts):
+            group.step(index)
+
+
+def _has_read_all(group: Group, index: int) -> bool:
+    at = group.open[index].runner.inputs.running[INCOMING].positions[str(index)]
+    return at == group.broker.end_offset(shuffle_topic(group.graph), index)
+
+
+def has(group: Group, job: str) -> Belongings:
+    """What the job has in all parts, as if it were not divided."""
+    pieces = [piece_of(group.open[i].runner, job) for i in range(group.parts)]
+    runner = group.open[0].runner
+    return named_as_written(together(pieces, runner.graph), group.plans[job, runner.jobs[job]], group.parts)

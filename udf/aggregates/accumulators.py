@@ -1,0 +1,94 @@
+"""Columns of accumulators: NumPy arrays by slot, and their way from and to Arrow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parser.types import DataType
+from udf.arrays.arrays import valid
+from udf.vector import BoolArray
+
+Slots: TypeAlias = npt.NDArray[np.int64]
+# int64, float64, bool or object elements, by `numpy_type`.
+Column: TypeAlias = npt.NDArray[Any]
+Accumulator: TypeAlias = dict[str, Column]
+
+
+class BothWays(ABC):
+    """An aggregate that takes a row back as it counts it, with the other sign."""
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        self._change(acc, slots, values, selected, 1)
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        self._change(acc, slots, values, selected, -1)
+
+    @abstractmethod
+    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
+        """Counts the selected rows `sign` times."""
+
+
+def numpy_type(t: DataType) -> npt.DTypeLike:
+    """The element type of an accumulator column: int64 for integers, dates and times, float64, bool, else object."""
+    kind = t.arrow
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        return np.int64
+    if pa.types.is_floating(kind):
+        return np.float64
+    return np.bool_ if pa.types.is_boolean(kind) else np.object_
+
+
+def to_numpy(values: pa.Array) -> Column:
+    """Values as accumulators hold them; what stands for NULL is 0, False or None."""
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if pa.types.is_boolean(kind):
+        return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        wide = np.float64 if pa.types.is_floating(values.type) else np.int64
+        filled = values.fill_null(0) if values.null_count else values
+        return np.asarray(filled.to_numpy(zero_copy_only=False), wide)
+    result = np.empty(len(values), np.object_)
+    result[:] = values.to_pylist()
+    return result
+
+
+def to_arrow_column(column: Column, present: BoolArray, t: DataType) -> pa.Array:
+    """Accumulator values as a column of type `t`, NULL where not `present`; integers wrap to the type's width."""
+    kind = t.arrow
+    if column.dtype == np.object_:
+        return pa.array([v if p else None for v, p in zip(column.tolist(), present.tolist(), strict=True)], kind)
+    if pa.types.is_temporal(kind):
+        storage = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.array(column.astype(storage.to_pandas_dtype()), storage, mask=~present).view(kind)
+    with np.errstate(over="ignore"):
+        return pa.array(column.astype(kind.to_pandas_dtype()), kind, mask=~present)
+
+
+def empty_accumulator(columns: tuple[tuple[str, DataType], ...], capacity: int) -> Accumulator:
+    """Columns for `capacity` slots, as a keyed table makes them."""
+    acc: Accumulator = {}
+    for name, t in columns:
+        acc[name] = np.zeros(capacity, numpy_type(t)) if numpy_type(t) is not np.object_ else np.full(capacity, None)
+        if t.nullable:
+            acc[name + "?"] = np.zeros(capacity, np.bool_)
+    return acc
+
+
+def quotient(numbers: Slots, divisor: Slots) -> Slots:
+    """Integers divided and cut towards zero, as in Java."""
+    floor = numbers // divisor  # rounds down
+    cut: Slots = floor + ((floor < 0) & (floor * divisor != numbers))
+    return cut
+
+
+def rows_that_count(values: pa.Array, slots: Slots, selected: BoolArray) -> tuple[Slots, pa.Array]:
+    """The rows that count and are not NULL."""
+    keep = selected & valid(values, len(values))
+    return (slots, values) if keep.all() else (slots[keep], values.filter(pa.array(keep)))

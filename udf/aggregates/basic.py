@@ -1,0 +1,329 @@
+"""Aggregate functions over a keyed table: what they keep per key, and how rows change it, all in NumPy columns.
+
+An accumulator is one array per column, indexed by slot: int64, float64, bool or object by the column's type, and for a
+nullable column a bool array `name + '?'` that is True where the value is not NULL. New slots are zero and not valid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from parser.errors import PlanError
+from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
+from udf.aggregates.accumulators import (
+    Accumulator,
+    BothWays,
+    Column,
+    Slots,
+    quotient,
+    rows_that_count,
+    to_arrow_column,
+    to_numpy,
+)
+from udf.aggregates.buffered import Buffered
+from udf.aggregates.distinct import Distinct
+from udf.arrays.arrays import valid
+from udf.numbers.decimals import EXACT, fit
+from udf.vector import BoolArray, Errors, Vector
+
+__all__ = ["Accumulator", "Aggregate", "Slots", "aggregate_names", "bind_aggregate", "is_aggregate"]
+
+_BIGINT = BIGINT.with_nullable(False)
+
+
+class Aggregate(Protocol):
+    """An aggregate function bound to its arguments' types.
+
+    `accumulators` names the columns that it keeps per key, with their types. `update` adds rows: row i counts where
+    `selected[i]` (FILTER, errors) and goes to `slots[i]`, which may repeat. `retract` takes rows back; only where
+    `retractable`. Of equal rows the first is taken back, so that a batch may give its updates first and
+    then all that it takes back. But for variances a row may even be taken back before it comes. `merge` adds the accumulators of `other` at `others` to those at `slots` (distinct). `result` gives
+    one value per slot. An aggregate of a user may fail: for a row, a pair or a slot, which then counts for nothing."""
+
+    @property
+    def result_type(self) -> DataType: ...
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]: ...
+
+    @property
+    def retractable(self) -> bool: ...
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None: ...
+
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None: ...
+
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None: ...
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector: ...
+
+
+@dataclass(frozen=True)
+class Count:
+    """COUNT(*) and COUNT(value): rows, or rows where the value is not NULL."""
+
+    result_type: DataType = _BIGINT
+    retractable: bool = True
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
+        return (("count", _BIGINT),)
+
+    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        np.add.at(acc["count"], self._counted(slots, values, selected), 1)
+
+    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+        np.subtract.at(acc["count"], self._counted(slots, values, selected), 1)
+
+    def _counted(self, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Slots:
+        return slots[selected if values is None else selected & valid(values, len(values))]
+
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        acc["count"][slots] += other["count"][others]
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
+        return pa.array(acc["count"][slots], pa.int64())
+
+
+@dataclass(frozen=True)
+class Sum(BothWays):
+    """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums wrap around in the
+    width of the argument for SUM, in BIGINT for AVG, and averages of them are cut to integers. As in Flink SUM is its first
+    value and what comes to that, so that a sum of -0.0 alone is -0.0; AVG, and SUM with OVER (`from_zero`), add to 0.
+    `summed`: made of a SUM, in the type of the argument, and a COUNT."""
+
+    result_type: DataType
+    sum_type: DataType
+    average: bool
+    retractable: bool = True
+    from_zero: bool = False
+    summed: bool = False
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]:
+        held = BIGINT if self.sum_type.is_integer else self.sum_type  # results wrap around, sums do not
+        return (("sum", held), ("count", _BIGINT))
+
+    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
+        if values is None:
+            raise ValueError("SUM and AVG have an argument")
+        slots, values = rows_that_count(values, slots, selected)
+        added = to_numpy(values)
+        if added.dtype == np.object_:
+            self._add_decimals(acc, slots, added, sign)
+            return
+        if sign > 0:
+            self._begin(acc, slots)
+        _add(acc["sum"], slots, added if sign > 0 else -added, self.sum_type)
+        np.add.at(acc["count"], slots, sign)
+        acc["sum?"][slots] = True
+
+    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        if acc["sum"].dtype == np.object_:
+            self._merge_decimals(acc, slots, other, others)
+            return
+        begun = other["sum?"][others].astype(np.bool_)
+        slots, others = slots[begun], others[begun]
+        self._begin(acc, slots)
+        _add(acc["sum"], slots, other["sum"][others], self.sum_type)
+        acc["count"][slots] += other["count"][others]
+        acc["sum?"][slots] = True
+
+    def _begin(self, acc: Accumulator, slots: Slots) -> None:
+        """-0.0 is what changes no number that is added to it."""
+        if not self.from_zero and acc["sum"].dtype.kind == "f":
+            acc["sum"][slots[~acc["sum?"][slots].astype(np.bool_)]] = -0.0
+
+    def _add_decimals(self, acc: Accumulator, slots: Slots, values: Column, sign: int) -> None:
+        for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
+            self._add_decimal(acc, slot, value if sign > 0 else -value, sign)
+
+    def _merge_decimals(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+        for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
+            if other["count"][at] or other["sum?"][at]:
+                self._add_decimal(acc, slot, other["sum"][at] if other["sum?"][at] else None, int(other["count"][at]))
+
+    def _add_decimal(self, acc: Accumulator, slot: int, value: Decimal | None, count: int) -> None:
+        """A sum that left 38 digits (a count without a sum) has no value until nothing is left in it."""
+        before, acc["count"][slot] = acc["count"][slot], acc["count"][slot] + count
+        lost = value is None or (before and not acc["sum?"][slot])
+        total = None if lost or value is None else fit(EXACT.add(acc["sum"][slot] or Decimal(0), value), self.sum_type)
+        acc["sum"][slot], acc["sum?"][slot] = total, total is not None
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
+        sums, counts = acc["sum"][slots], acc["count"][slots].astype(np.int64)
+        present = counts != 0
+        if sums.dtype == np.object_:
+            rows = zip(sums.tolist(), counts.tolist(), strict=True)
+            averages = [None if s is None or not c else self._decimal(s, c) for s, c in rows]
+            return pa.array(averages, self.result_type.arrow)
+        if self.average:
+            with np.errstate(all="ignore"):
+                sums = self._averages(sums, np.where(present, counts, 1))
+        return to_arrow_column(sums, present, self.result_type)
+
+    def parts(self, acc: Accumulator, slots: Slots) -> list[Vector]:
+        """What the result is made from besides its sum."""
+        return [Vector(pa.array(acc["count"][slots], pa.int64()))] if self.summed else []
+
+    def _averages(self, sums: Column, divisor: Slots) -> Column:
+        if self.summed:
+            sums = sums.astype(self.result_type.arrow.to_pandas_dtype())
+        exact = sums.dtype.kind != "f"
+        found: Column = quotient(sums.astype(np.int64), divisor) if exact else sums / divisor.astype(sums.dtype)
+        return found
+
+    def _decimal(self, total: Decimal, count: int) -> Decimal | None:
+        return fit(EXACT.divide(total, Decimal(count)) if self.average else total, self.result_type)
+
+
+def _add(sums: Column, slots: Slots, added: Column, kind: DataType) -> None:
+    """Adds to the sums one by one; those of FLOAT are rounded at each step."""
+    if kind.root is not Root.FLOAT:
+        np.add.at(sums, slots, added)
+        return
+    distinct, places = np.unique(slots, return_inverse=True)
+    narrow = sums[distinct].astype(np.float32)
+    with np.errstate(all="ignore"):
+        np.add.at(narrow, places, added.astype(np.float32))
+    sums[distinct] = narrow
+
+
+# The aggregate for arguments of these types; where the flag says so, one that takes rows back.
+Factory: TypeAlias = Callable[[Sequence[DataType], bool], Aggregate]
+
+
+def _count(types: Sequence[DataType], retract: bool) -> Aggregate:
+    if len(types) > 1:
+        raise refusal("COUNT", types, "one value or * expected")
+    return Count()
+
+
+def _sum(types: Sequence[DataType], retract: bool) -> Aggregate:
+    t = _one_number("SUM", types)
+    result = decimal(38, t.scale).with_nullable(t.nullable) if t.root is Root.DECIMAL else t
+    return Sum(result, BIGINT if t.is_integer else result.plain, average=False)  # only what it gives is narrow
+
+
+def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:
+    t = _one_number("AVG", types)
+    if t.root is Root.DECIMAL:
+        result = decimal(38, max(6, t.scale)).with_nullable(t.nullable)
+        return Sum(result, decimal(38, t.scale), average=True, from_zero=True)
+    return Sum(t, BIGINT if t.is_integer else DataType(Root.DOUBLE), average=True, from_zero=True)
+
+
+def _sum_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
+    found = _sum(types, retract)
+    assert isinstance(found, Sum)
+    return replace(found, from_zero=True, summed=True)
+
+
+def _avg_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
+    found = _avg(types, retract)
+    assert isinstance(found, Sum)
+    held = found.result_type.plain if found.result_type.root is Root.FLOAT else found.sum_type
+    return replace(found, sum_type=held, summed=True)
+
+
+def _avg_divided(types: Sequence[DataType], retract: bool) -> Aggregate:
+    found = _avg_summed(types, retract)
+    assert isinstance(found, Sum)
+    return replace(found, from_zero=False)
+
+
+def _one_number(name: str, types: Sequence[DataType]) -> DataType:
+    if len(types) != 1 or not types[0].is_numeric:
+        raise refusal(name, types, "a number expected")
+    return types[0].as_attribute(TimeAttribute.NONE)
+
+
+def refusal(name: str, types: Sequence[DataType], detail: str) -> PlanError:
+    """The error for arguments that an aggregate does not take."""
+    return PlanError(f"cannot apply '{name}' to arguments ({', '.join(map(str, types))})", detail=detail)
+
+
+_AGGREGATES: dict[str, Factory] = {
+    "COUNT": _count,
+    "SUM": _sum,
+    "AVG": _avg,
+    "SUM SUMMED": _sum_summed,  # those that `planner.passes.share_sums` makes
+    "AVG SUMMED": _avg_summed,
+    "AVG DIVIDED": _avg_divided,
+}
+
+
+# What people read about each, by its names.
+_DOCS: dict[tuple[str, ...], str] = {
+    ("COUNT",): "COUNT(*), COUNT([DISTINCT] value): the number of rows, or of those whose value is not NULL.",
+    (
+        "SUM",
+    ): "SUM([DISTINCT] number): the sum of what is not NULL, in the type of the argument; NULL if there is nothing.",
+    ("AVG",): "AVG([DISTINCT] number): the mean of what is not NULL; that of integers is cut to an integer.",
+}
+
+
+def define(*names: str, factory: Factory, doc: str = "") -> None:
+    """Adds a built-in aggregate; `doc` begins with its usage and a colon, and is empty for a variant of another."""
+    for name in names:
+        if name in _AGGREGATES:
+            raise ValueError(f"aggregate {name} is defined twice")
+        _AGGREGATES[name] = factory
+    if doc:
+        _DOCS[tuple(n for n in names if " " not in n)] = doc
+
+
+def documented() -> dict[tuple[str, ...], str]:
+    """The built-in aggregates' docs by their names."""
+    return dict(_DOCS)
+
+
+# Their results are typed by what they take, also where they are over no rows.
+_KEEPERS = frozenset({"COLLECT", "ARRAY_AGG", "LISTAGG"})
+
+# Behind the name of a DISTINCT one: as `udf.aggregates.buffered` has it.
+BUFFERED = " BUFFERED"
+
+# Aggregates of users, by an identity that no built-in name has.
+_USERS: dict[str, Factory] = {}
+
+
+def register_aggregate(name: str, factory: Factory) -> None:
+    """Makes a user's aggregate known by its identity, which stands for one content."""
+    _USERS[name] = factory
+
+
+def aggregate_names() -> list[str]:
+    return sorted(_AGGREGATES)
+
+
+def is_aggregate(name: str) -> bool:
+    return name in _AGGREGATES
+
+
+def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = False, retract: bool = False) -> Aggregate:
+    """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*); 'SUM DISTINCT' is SUM of
+    distinct values, 'LISTAGG DISTINCT BUFFERED' of those in the order of Flink's windows. PlanError for types that it does not take, and for an aggregate of a user that cannot retract. Only
+    with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is: over no rows it is NULL.
+    `retract`: one that takes rows back, for inputs that are updated. It keeps more than the one that does not, and what
+    the two keep differs."""
+    plain = name.removesuffix(BUFFERED)
+    base = plain.removesuffix(" DISTINCT")
+    nullable = [t if grouped or base in _KEEPERS else t.with_nullable(True) for t in types]
+    bound = (_AGGREGATES.get(base) or _USERS[base])(nullable, retract)
+    if retract and not bound.retractable:
+        raise PlanError(
+            f"'{base.partition('@')[0]}' cannot take rows back, but its input is updated",
+            hint="give it a method retract, or rows that are only added",
+        )
+    if base == plain:
+        return bound
+    once = Distinct(bound, nullable[0])
+    return once if plain == name else Buffered(once)

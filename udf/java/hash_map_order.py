@@ -1,0 +1,82 @@
+"""The order in which Java's HashMap gives its entries: Flink's results show maps in it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TypeVar
+
+from parser.types import DataType, Root
+from udf.java.hash_maps import in_table_order, java_text_hash
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _long_hash(value: object) -> int:
+    assert isinstance(value, int)
+    bits = value & 0xFFFFFFFFFFFFFFFF
+    return (bits ^ bits >> 32) & 0xFFFFFFFF
+
+
+def _int_hash(value: object) -> int:
+    assert isinstance(value, int)
+    return value & 0xFFFFFFFF
+
+
+def _double_hash(value: object) -> int:
+    assert isinstance(value, float | str)  # NaN and the infinities are texts
+    return _long_hash(int.from_bytes(struct.pack(">d", float(value))))
+
+
+def _float_hash(value: object) -> int:
+    assert isinstance(value, float | str)
+    return int.from_bytes(struct.pack(">f", float(value)))
+
+
+def _decimal_hash(value: object) -> int:
+    sign, digits, exponent = Decimal(str(value)).as_tuple()
+    assert isinstance(exponent, int)
+    found, unscaled = 0, int("".join(map(str, digits)))
+    for word in range((unscaled.bit_length() + 31) // 32 - 1, -1, -1):
+        found = found * 31 + (unscaled >> 32 * word & 0xFFFFFFFF)
+    return 31 * (-found if sign else found) - exponent & 0xFFFFFFFF
+
+
+def _date_hash(value: object) -> int:
+    year, month, day = map(int, str(value).rsplit("-", 2))
+    return (year & 0xFFFFF800 ^ (year << 11) + (month << 6) + day) & 0xFFFFFFFF
+
+
+def _time_hash(value: object) -> int:
+    hour, minute, second = (*str(value).split(":"), "0")[:3]
+    return _long_hash((int(hour) * 60 + int(minute)) * 60_000_000_000 + int(Decimal(second) * 1_000_000_000))
+
+
+def _timestamp_hash(value: object) -> int:
+    date, _, time = str(value).partition("T")
+    return _date_hash(date) ^ _time_hash(time)
+
+
+_HASHES: dict[Root, Callable[[object], int]] = {
+    Root.CHAR: java_text_hash,
+    Root.VARCHAR: java_text_hash,
+    Root.TINYINT: _int_hash,
+    Root.SMALLINT: _int_hash,
+    Root.INT: _int_hash,
+    Root.BIGINT: _long_hash,
+    Root.FLOAT: _float_hash,
+    Root.DOUBLE: _double_hash,
+    Root.DECIMAL: _decimal_hash,
+    Root.DATE: _date_hash,
+    Root.TIME: _time_hash,
+    Root.TIMESTAMP: _timestamp_hash,
+    Root.BOOLEAN: lambda value: 1231 if value else 1237,
+}
+
+
+def in_java_order(pairs: Sequence[tuple[K, V]], key: DataType) -> list[tuple[K, V]]:
+    """Pairs of a map by the slot of their key in Java's table; those of other key types stay as they are."""
+    hash_of = _HASHES.get(key.root)
+    return list(pairs) if hash_of is None else in_table_order(pairs, hash_of)
